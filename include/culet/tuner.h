@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// The pipeline: problem -> backends -> candidates -> ranking -> compile -> benchmark -> selection
+// -> cache -> launch.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "culet/cache.h"
+#include "culet/plan.h"
+#include "culet/registry.h"
+#include "culet/report.h"
+
+namespace culet {
+
+/// What the tuner is doing, for progress displays. Called from the tuning thread.
+struct Progress {
+  std::string_view phase;  ///< "rank", "compile", "verify", "time"
+  int problem = 0,
+      problems = 1;         ///< which of how many (set by the caller that loops over problems)
+  int done = 0, total = 0;  ///< within the phase
+  double best_seconds = 0;  ///< fastest so far, 0 if none
+  std::string_view best_name;
+};
+
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void progress(const Progress&) {}
+  virtual void trial(const Problem&, const Trial&) {}
+  virtual void report(const TuneReport&) {}
+  virtual void warning(std::string_view) {}
+};
+
+/// How trials are measured; part of every trial's key.
+struct MeasurePolicy {
+  double target_seconds = 0.02;  ///< device time per candidate and round (bounded below by one run)
+  int min_rounds = 5, max_rounds = 25;
+  double drop_ratio =
+      1.25;  ///< a candidate this much slower than the best after two rounds leaves the race
+  std::int64_t rotate_bytes =
+      0;  ///< operands rotate over at least this many bytes; 0: 3x the last-level cache
+  double noise_floor = 0.01;  ///< ties within this go to the better-ranked
+  double trial_seconds = 10;  ///< longer than this is timed_out
+  std::string text() const;
+};
+
+struct TuneOptions {
+  int top = 5;  ///< candidates compiled per ranked backend; -1 for all
+  BackendFilter backends;
+  std::uint64_t seed = 1;       ///< of the operands
+  double budget_seconds = 0;    ///< wall time for tune(); 0 without limit
+  double max_memory_bytes = 0;  ///< for operands and their rotation; 0: half of what is free
+  bool measure = true;          ///< false: rank, and choose by the model
+  bool use_cached_trials = true;
+  std::string dump_dir;  ///< sources and code of everything compiled go here
+  MeasurePolicy policy;
+  int compile_threads = 0;                  ///< 0: one per core
+  const std::atomic<bool>* stop = nullptr;  ///< set it to end after the current trial
+  /// Replaces the clock, for tests of the policy: seconds of one run of a candidate in a round; a
+  /// value <= 0 means "use the real one".
+  std::function<double(const Candidate&, int round)> simulated_clock;
+};
+
+class Tuner {
+ public:
+  Tuner(Registry registry, DeviceSpec device, TuneOptions options = {},
+        std::shared_ptr<Cache> cache = nullptr);
+  ~Tuner();
+
+  /// Finds the fastest verified candidate, from the cache where the same question was answered
+  /// before. Errors: no_candidate (every backend's reason in `detail`), device, out_of_budget.
+  Result<TuneReport> tune(const Problem& problem, Observer* observer = nullptr);
+
+  /// The ranked candidates, nothing compiled or run; works for a device that is not here.
+  Result<TuneReport> rank(const Problem& problem);
+
+  /// Compiles, verifies and times exactly these candidates, and the vendor's.
+  Result<TuneReport> bench(const Problem& problem, const std::vector<Candidate>& candidates,
+                           Observer* observer = nullptr);
+
+  /// A plan of the tuned choice, tuning first if need be.
+  Result<Plan> plan(const Problem& problem, Observer* observer = nullptr);
+  /// A plan of a given candidate, built (or found in the cache) but not measured.
+  Result<Plan> plan(const Problem& problem, const Candidate& candidate);
+  /// Plans for intervals of the problem's m range, tuned at representative values of m.
+  Result<PlanTable> plan_table(const Problem& problem, Observer* observer = nullptr);
+
+  const Registry& registry() const;
+  const DeviceSpec& device() const;
+  const TuneOptions& options() const;
+  Cache& cache();
+  /// Kernels compiled and candidates timed since construction; counted outside the cache.
+  Counts counts() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace culet

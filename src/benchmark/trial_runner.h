@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// Verifies and times candidates of one problem on one device. What crosses this interface is only
+// problem, BuiltCandidate (Artifact + LaunchSpec) and results, so that an implementation may live
+// in another process.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "culet/candidate.h"
+#include "culet/device.h"
+#include "culet/error.h"
+#include "culet/problem.h"
+#include "culet/report.h"
+#include "culet/tuner.h"
+
+namespace culet {
+
+/// What came of verifying a candidate.
+struct Verdict {
+  Outcome outcome = Outcome::measured;  ///< `measured` here means: correct, may be timed
+  std::string reason;  ///< "D[12,40] of batch 0 is 3.5, should be 7 (tolerance 0.03)"
+  double error = 0;    ///< largest |got - reference| / tolerance
+};
+
+/// What came of timing one: a Timing, or crashed / timed_out with a reason.
+struct RaceResult {
+  Outcome outcome = Outcome::measured;
+  std::string reason;
+  Timing timing;
+};
+
+struct RunnerOptions {
+  std::uint64_t seed = 1;
+  double max_memory_bytes = 0;
+  MeasurePolicy policy;
+  const std::atomic<bool>* stop = nullptr;
+  std::function<double(const Candidate&, int round)> simulated_clock;
+};
+
+class TrialRunner {
+ public:
+  virtual ~TrialRunner() = default;
+
+  /// Runs the candidate once on poisoned output and compares with the independent reference.
+  /// `full`: every element; otherwise sampled tiles that include every edge where the output is
+  /// large.
+  virtual Verdict verify(const BuiltCandidate& candidate, bool full) = 0;
+
+  /// Times all candidates together: warm-up, then interleaved rounds in alternating order.
+  /// Candidates that `droppable` marks (not the vendor's first) leave the race when hopelessly
+  /// behind. Called back after each round with (round, total).
+  virtual std::vector<RaceResult> race(const std::vector<const BuiltCandidate*>& candidates,
+                                       const std::vector<bool>& droppable,
+                                       const std::function<void(int, int)>& on_round) = 0;
+};
+
+/// The in-process runner for the device. Allocates and fills operands; errors: device, or
+/// unsupported when the operands do not fit into the memory allowed.
+Result<std::unique_ptr<TrialRunner>> make_trial_runner(const Problem& problem,
+                                                       const DeviceSpec& device,
+                                                       const RunnerOptions& options);
+
+/// Held while a process measures on a device, so that two tuners never time at once. Blocks until
+/// free.
+class DeviceLock {
+ public:
+  static Result<DeviceLock> acquire(const DeviceSpec& device);
+  DeviceLock(DeviceLock&& other) noexcept;
+  DeviceLock& operator=(DeviceLock&& other) noexcept;
+  ~DeviceLock();
+
+ private:
+  explicit DeviceLock(int fd) : fd_(fd) {}
+  int fd_ = -1;
+};
+
+}  // namespace culet

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// Compiles kernel sources: NVRTC for CUDA, the system's C++ compiler for the CPU. Code is found in
+// the cache by content: the key is a hash of source, options, compiler version and exact
+// architecture.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "culet/backend.h"
+#include "culet/cache.h"
+
+namespace culet {
+
+class Compiler : public BuildContext {
+ public:
+  /// `cache` may be null. `dump_dir`: every source and its code are also written there, named by
+  /// entry and key.
+  explicit Compiler(std::shared_ptr<Cache> cache, std::string dump_dir = {});
+  ~Compiler() override;
+
+  Result<Artifact> compile(const Source& source, const DeviceSpec& device) override;
+
+  /// Kernels really compiled (not found in the cache) since construction.
+  std::int64_t compiled() const;
+
+  /// Whether sources of a language can be compiled here for the device, and if not why (one line).
+  static Result<std::string> toolchain(SourceLanguage language, const DeviceSpec& device);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Runs jobs 0..count-1 on up to `threads` threads (0: one per core). `job` must be thread-safe.
+void parallel_for(int count, int threads, const std::function<void(int)>& job);
+
+}  // namespace culet
