@@ -65,6 +65,9 @@ class Backend {
   virtual bool is_vendor() const { return false; }
   /// Chosen only if nothing else answers (the reference).
   virtual bool is_fallback() const { return false; }
+  /// Computes Part::epilogue steps, and nothing else: completes a backend that answers
+  /// Support::gemm_only().
+  virtual bool is_epilogue_step() const { return false; }
 
   virtual Support supports(const Problem& problem, const DeviceSpec& device) const = 0;
   /// The whole configuration space for a supported problem; a vendor's come in its own order of
