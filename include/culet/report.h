@@ -41,6 +41,9 @@ struct Trial {
   Candidate candidate;
   bool vendor = false;
   bool fallback = false;
+  /// Place in Registry::discover's list, which has each vendor's plans in the vendor's own order:
+  /// tells its default from the others. -1 where unknown.
+  int order = -1;
   std::optional<Estimate> estimate;
   Outcome outcome = Outcome::ranked;
   std::string reason;  ///< of any outcome but `measured`
