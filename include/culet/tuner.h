@@ -20,7 +20,7 @@
 
 namespace culet {
 
-/// What the tuner is doing, for progress displays. Called from the tuning thread.
+/// What the tuner is doing, for progress displays. Never called concurrently.
 struct Progress {
   std::string_view phase;  ///< "rank", "compile", "verify", "time"
   int problem = 0,

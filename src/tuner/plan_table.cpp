@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// Plans for a range of m. The range is cut where the best kernel usually changes (powers of two:
+// the tile sizes that serve an m change there), each piece is tuned at its largest m, and
+// neighbours that chose the same are joined.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "culet/tuner.h"
+
+namespace culet {
+namespace {
+
+/// [low, high] cut after every power of two.
+std::vector<MRange> pieces(MRange range) {
+  std::vector<MRange> result;
+  std::int64_t low = std::max<std::int64_t>(range.low, 1);
+  for (std::int64_t top = 1; low <= range.high; top *= 2) {
+    if (top < low) continue;
+    result.push_back({low, std::min(top, range.high)});
+    low = top + 1;
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<PlanTable> Tuner::plan_table(const Problem& unchecked, Observer* observer) {
+  const auto problem = unchecked.validated();
+  if (!problem) return tl::unexpected(problem.error());
+  struct Piece {
+    Problem problem;
+    Candidate candidate;
+  };
+  std::vector<Piece> chosen;
+  for (const MRange& range : pieces(problem->m_range)) {
+    Problem at = *problem;
+    at.m = range.high;
+    at.m_range = range;
+    auto report = tune(at, observer);
+    if (!report) return tl::unexpected(report.error());
+    if (report->choice() == nullptr) {
+      return fail(ErrorCode::no_candidate,
+                  fmt::format("{}: {}", report->problem.text(), report->why));
+    }
+    Piece piece{report->problem, report->choice()->candidate};
+    if (!chosen.empty() && chosen.back().candidate == piece.candidate) {
+      piece.problem.m_range.low = chosen.back().problem.m_range.low;
+      chosen.back() = std::move(piece);
+    } else {
+      chosen.push_back(std::move(piece));
+    }
+  }
+  std::vector<PlanTable::Interval> intervals;
+  for (const Piece& piece : chosen) {
+    auto loaded = plan(piece.problem, piece.candidate);
+    if (!loaded) return tl::unexpected(loaded.error());
+    intervals.push_back({piece.problem.m_range, std::move(*loaded)});
+  }
+  return PlanTable::make(std::move(intervals));
+}
+
+}  // namespace culet

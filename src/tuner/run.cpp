@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// The stages of one tuning run. Inside the pipeline a candidate's failure is data in its Trial;
+// only what concerns the whole run (no memory for the operands, no device) is an error.
+#include "tuner/run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "base/hash.h"
+#include "benchmark/trial_runner.h"
+#include "selection/selection.h"
+
+namespace culet {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// Outcomes that a second run would only repeat. A crash may have been another candidate's doing,
+/// so it is tried again.
+bool worth_storing(const Trial& trial) {
+  return trial.outcome == Outcome::measured || trial.outcome == Outcome::wrong ||
+         trial.outcome == Outcome::timed_out;
+}
+
+}  // namespace
+
+std::string top_text(int top) { return top < 0 ? "all" : std::to_string(top); }
+
+Result<BuiltCandidate> build_candidate(const TunerState& state, const Problem& problem,
+                                       const Candidate& candidate) {
+  BuiltCandidate built{candidate, {}};
+  for (const Step& step : candidate.steps) {
+    const Backend* backend = state.registry.find(step.backend);
+    if (backend == nullptr) {
+      return fail(ErrorCode::invalid_argument, fmt::format("unknown backend '{}'", step.backend));
+    }
+    const Problem part = step.part == Part::gemm ? problem_of(problem, Part::gemm) : problem;
+    auto result = backend->build(part, step, state.device, *state.compiler);
+    if (!result) return tl::unexpected(result.error());
+    built.steps.push_back(std::move(*result));
+  }
+  return built;
+}
+
+TuneRun::TuneRun(TunerState& state, const Problem& problem, Observer* observer)
+    : state_(state), observer_(observer), start_(Clock::now()) {
+  report_.problem = problem;
+  report_.device = state.device;
+}
+
+bool TuneRun::halted() const {
+  const TuneOptions& options = state_.options;
+  if (options.stop != nullptr && options.stop->load()) return true;
+  return options.budget_seconds > 0 && seconds_since(start_) > options.budget_seconds;
+}
+
+void TuneRun::say(std::string_view phase, int done, int total) {
+  if (observer_ == nullptr) return;
+  Progress progress;
+  progress.phase = phase;
+  progress.done = done;
+  progress.total = total;
+  progress.best_seconds = best_seconds_;
+  progress.best_name = best_name_;
+  observer_->progress(progress);
+}
+
+Environment TuneRun::environment(const Candidate& candidate) const {
+  Environment env;
+  env.device = state_.device.identity();
+  for (const Step& step : candidate.steps) {
+    const Backend* backend = state_.registry.find(step.backend);
+    env.library += fmt::format("{}{} {}", env.library.empty() ? "" : ", ", step.backend,
+                               backend == nullptr ? "" : backend->version());
+  }
+  env.policy = state_.options.policy.text();
+  return env;
+}
+
+SelectionScope TuneRun::scope() const {
+  SelectionScope scope;
+  for (const auto& backend : state_.registry.backends()) {
+    if (backend->device_kind() != state_.device.kind || !state_.options.backends.allows(*backend))
+      continue;
+    scope.backends += fmt::format("{}{} {}", scope.backends.empty() ? "" : ", ", backend->name(),
+                                  backend->version());
+  }
+  scope.top = top_text(state_.options.top);
+  std::vector<std::string> space;
+  for (const Trial& trial : report_.trials) space.push_back(trial.candidate.text());
+  std::sort(space.begin(), space.end());
+  std::string all;
+  for (const std::string& text : space) all += text + "\n";
+  scope.space = hash64(all);
+  return scope;
+}
+
+Result<void> TuneRun::rank() {
+  const auto begin = Clock::now();
+  say("rank", 0, 1);
+  for (const Answer& answer :
+       state_.registry.ask(report_.problem, state_.device, state_.options.backends)) {
+    if (!answer.support.yes)
+      report_.refusals.push_back({std::string(answer.backend->name()), answer.support.reason});
+  }
+  for (RankedCandidate& found :
+       state_.registry.discover(report_.problem, state_.device, state_.options.backends)) {
+    Trial trial;
+    trial.candidate = std::move(found.candidate);
+    trial.estimate = found.estimate;
+    trial.vendor = found.vendor;
+    trial.fallback = found.fallback;
+    trial.order = static_cast<int>(report_.trials.size());
+    report_.trials.push_back(std::move(trial));
+  }
+  report_.rank_seconds = seconds_since(begin);
+  return {};
+}
+
+std::string TuneRun::refusals() const {
+  std::string text;
+  for (const Refusal& refusal : report_.refusals)
+    text += fmt::format("  {}: {}\n", refusal.backend, refusal.reason);
+  return text;
+}
+
+void TuneRun::shortlist() {
+  active_.clear();
+  std::map<std::string, int> taken;
+  for (int i = 0; i < static_cast<int>(report_.trials.size()); ++i) {
+    Trial& trial = report_.trials[static_cast<std::size_t>(i)];
+    if (trial.fallback) {
+      if (active_.empty()) {
+        active_.push_back(i);
+      } else {
+        trial.reason = "the fallback is tried only where nothing else answers";
+      }
+      continue;
+    }
+    const int top = state_.options.top;
+    if (!trial.vendor && top >= 0 && taken[trial.candidate.steps.front().backend]++ >= top) {
+      trial.reason = fmt::format("ranked below the best {} of its backend", top);
+      continue;
+    }
+    active_.push_back(i);
+  }
+}
+
+Result<void> TuneRun::shortlist(const std::vector<Candidate>& wanted) {
+  active_.clear();
+  std::vector<bool> found(wanted.size(), false);
+  for (int i = 0; i < static_cast<int>(report_.trials.size()); ++i) {
+    Trial& trial = report_.trials[static_cast<std::size_t>(i)];
+    const auto at = std::find(wanted.begin(), wanted.end(), trial.candidate);
+    if (at != wanted.end()) found[static_cast<std::size_t>(at - wanted.begin())] = true;
+    if (at != wanted.end() || trial.vendor) {
+      active_.push_back(i);
+    } else {
+      trial.reason = "not asked for";
+    }
+  }
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (!found[i]) {
+      return fail(
+          ErrorCode::invalid_argument,
+          fmt::format(
+              "candidate '{}' is not in the space of {}; `culet rank {} --top all` lists it",
+              wanted[i].text(), report_.problem.text(), report_.problem.text()));
+    }
+  }
+  return {};
+}
+
+bool TuneRun::load_stored_trials() {
+  if (!state_.options.use_cached_trials) return false;
+  std::vector<int> missing;
+  std::vector<int> stored;
+  for (int i : active_) {
+    Trial& trial = report_.trials[static_cast<std::size_t>(i)];
+    auto found =
+        state_.cache->find_trial(report_.problem, trial.candidate, environment(trial.candidate));
+    if (!found) {
+      missing.push_back(i);
+      continue;
+    }
+    trial.outcome = found->outcome;
+    trial.reason = found->reason;
+    trial.log = found->log;
+    trial.timing = found->timing;
+    trial.error = found->error;
+    trial.from_cache = true;
+    stored.push_back(i);
+  }
+  stored_only_ = missing.empty();
+  if (missing.empty()) return true;
+  // Times of different runs do not compare to a per cent: what is new races again with the stored
+  // vendor plans and the best stored candidates.
+  std::sort(stored.begin(), stored.end(), [&](int x, int y) {
+    const auto time = [&](int i) {
+      const Trial& t = report_.trials[static_cast<std::size_t>(i)];
+      return t.timing ? t.timing->median : 1e30;
+    };
+    return time(x) < time(y);
+  });
+  int own = 0;
+  for (int i : stored) {
+    const Trial& trial = report_.trials[static_cast<std::size_t>(i)];
+    if (trial.outcome == Outcome::measured && (trial.vendor || own++ < 2)) missing.push_back(i);
+  }
+  std::sort(missing.begin(), missing.end());
+  active_ = missing;
+  return false;
+}
+
+void TuneRun::compile() {
+  const auto begin = Clock::now();
+  const int count = static_cast<int>(active_.size());
+  std::mutex mutex;
+  int done = 0;
+  say("compile", 0, count);
+  parallel_for(count, state_.options.compile_threads, [&](int job) {
+    const int index = active_[static_cast<std::size_t>(job)];
+    Trial& trial = report_.trials[static_cast<std::size_t>(index)];
+    if (halted()) {
+      trial.reason = "stopped before it was compiled";
+      return;
+    }
+    auto built = build_candidate(state_, report_.problem, trial.candidate);
+    const std::lock_guard lock(mutex);
+    if (built) {
+      built_[index] = std::move(*built);
+    } else {
+      trial.outcome = Outcome::build_failed;
+      trial.reason = built.error().message;
+      trial.log = built.error().detail;
+    }
+    say("compile", ++done, count);
+  });
+  report_.compile_seconds = seconds_since(begin);
+}
+
+std::vector<int> TuneRun::verify(TrialRunner& runner) {
+  std::vector<int> entrants;
+  const int count = static_cast<int>(built_.size());
+  int done = 0;
+  for (const auto& [index, built] : built_) {
+    Trial& trial = report_.trials[static_cast<std::size_t>(index)];
+    if (halted()) {
+      trial.reason = "stopped before it was verified";
+      continue;
+    }
+    say("verify", done++, count);
+    const Verdict verdict = runner.verify(built, !trial.from_cache);
+    trial.from_cache = false;
+    trial.error = verdict.error;
+    if (verdict.outcome == Outcome::measured) {
+      entrants.push_back(index);
+    } else {
+      trial.outcome = verdict.outcome;
+      trial.reason = verdict.reason;
+      if (observer_ != nullptr) observer_->trial(report_.problem, trial);
+    }
+  }
+  return entrants;
+}
+
+void TuneRun::race(TrialRunner& runner, const std::vector<int>& entrants) {
+  std::vector<const BuiltCandidate*> racers;
+  std::vector<bool> droppable;
+  bool vendor_default_seen = false;
+  for (int index : entrants) {
+    const bool vendor = report_.trials[static_cast<std::size_t>(index)].vendor;
+    racers.push_back(&built_.at(index));
+    droppable.push_back(!vendor || vendor_default_seen);
+    vendor_default_seen = vendor_default_seen || vendor;
+  }
+  say("time", 0, 1);
+  const auto results = runner.race(racers, droppable, [&](int round, int total) {
+    if (halted()) halt_ = true;
+    say("time", round, total);
+  });
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    Trial& trial = report_.trials[static_cast<std::size_t>(entrants[i])];
+    trial.outcome = results[i].outcome;
+    trial.reason = results[i].reason;
+    if (results[i].outcome == Outcome::measured) {
+      trial.timing = results[i].timing;
+      ++state_.timed;
+      if (best_seconds_ == 0 || trial.timing->median < best_seconds_) {
+        best_seconds_ = trial.timing->median;
+        best_name_ = trial.candidate.steps.front().backend;
+      }
+    }
+    if (worth_storing(trial)) {
+      state_.cache->store_trial(report_.problem, trial, environment(trial.candidate));
+    }
+    if (observer_ != nullptr) observer_->trial(report_.problem, trial);
+  }
+}
+
+Result<void> TuneRun::benchmark() {
+  const auto begin = Clock::now();
+  if (!built_.empty()) {
+    auto lock = DeviceLock::acquire(state_.device);
+    if (!lock) return tl::unexpected(lock.error());
+    RunnerOptions options;
+    options.seed = state_.options.seed;
+    options.max_memory_bytes = state_.options.max_memory_bytes;
+    options.policy = state_.options.policy;
+    options.stop = &halt_;
+    options.simulated_clock = state_.options.simulated_clock;
+    auto runner = make_trial_runner(report_.problem, state_.device, options);
+    if (!runner) return tl::unexpected(runner.error());
+    const std::vector<int> entrants = verify(**runner);
+    for (const auto& [index, built] : built_) {
+      const Trial& trial = report_.trials[static_cast<std::size_t>(index)];
+      if (trial.outcome == Outcome::wrong) {
+        state_.cache->store_trial(report_.problem, trial, environment(trial.candidate));
+      }
+    }
+    if (!entrants.empty()) race(**runner, entrants);
+  }
+  report_.benchmark_seconds = seconds_since(begin);
+  return {};
+}
+
+void TuneRun::select() {
+  const bool measured = std::any_of(report_.trials.begin(), report_.trials.end(),
+                                    [](const Trial& t) { return t.outcome == Outcome::measured; });
+  const Selection selection = measured
+                                  ? culet::select(report_.trials, state_.options.policy.noise_floor)
+                                  : select_by_model(report_.trials);
+  const bool attempted = std::any_of(report_.trials.begin(), report_.trials.end(),
+                                     [](const Trial& t) { return t.outcome != Outcome::ranked; });
+  report_.why = selection.why;
+  report_.chosen = selection.index;
+  if (!measured && attempted) {  // everything tried failed: nothing verified may be chosen
+    report_.chosen = -1;
+    report_.why = "no candidate was both correct and timed";
+  }
+  report_.from_cache = stored_only_;
+}
+
+void TuneRun::store() {
+  if (report_.chosen < 0 || report_.from_cache || halted()) return;
+  if (report_.choice()->outcome != Outcome::measured) return;
+  state_.cache->store_selection(report_.problem, scope(), state_.device.identity(),
+                                report_.choice()->candidate, report_.why);
+}
+
+const BuiltCandidate* TuneRun::built(int trial) const {
+  const auto at = built_.find(trial);
+  return at == built_.end() ? nullptr : &at->second;
+}
+
+TuneReport TuneRun::take_report() {
+  // Measured trials first, fastest first; then what failed; then what was only ranked, by estimate.
+  std::vector<std::size_t> order(report_.trials.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  const auto key = [&](std::size_t i) {
+    const Trial& t = report_.trials[i];
+    if (t.outcome == Outcome::measured)
+      return std::make_pair(0, t.timing ? t.timing->median : 1e30);
+    if (t.outcome != Outcome::ranked) return std::make_pair(1, 0.0);
+    return std::make_pair(2, 0.0);  // discovery order: vendor's own, then by estimate
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t x, std::size_t y) { return key(x) < key(y); });
+  TuneReport sorted = report_;
+  sorted.trials.clear();
+  for (std::size_t position = 0; position < order.size(); ++position) {
+    if (static_cast<int>(order[position]) == report_.chosen)
+      sorted.chosen = static_cast<int>(position);
+    sorted.trials.push_back(std::move(report_.trials[order[position]]));
+  }
+  sorted.total_seconds = seconds_since(start_);
+  return sorted;
+}
+
+}  // namespace culet

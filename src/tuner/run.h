@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// One tuning run of one problem: the stages of the pipeline as functions over a report that fills
+// up. tuner.cpp calls them in order.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compile/compiler.h"
+#include "culet/tuner.h"
+
+namespace culet {
+
+/// What all runs of a Tuner share.
+struct TunerState {
+  Registry registry;
+  DeviceSpec device;
+  TuneOptions options;
+  std::shared_ptr<Cache> cache;
+  std::unique_ptr<Compiler> compiler;
+  std::atomic<std::int64_t> timed{0};
+};
+
+class TuneRun {
+ public:
+  TuneRun(TunerState& state, const Problem& problem, Observer* observer);
+
+  /// Asks every backend and ranks every candidate: fills the report's refusals and trials.
+  Result<void> rank();
+  /// Marks what is to be compiled and timed: all vendor candidates and the best `top` of each
+  /// ranked backend; a fallback only if there is nothing else. The others keep the outcome `ranked`
+  /// and get the reason.
+  void shortlist();
+  /// The same for an explicit list; vendor candidates are kept beside it.
+  Result<void> shortlist(const std::vector<Candidate>& wanted);
+  /// Takes over stored trials. True if nothing is left to measure.
+  bool load_stored_trials();
+  void compile();
+  Result<void> benchmark();
+  void select();
+  void store();
+
+  TuneReport take_report();
+  /// The steps built by compile(), for a candidate of the report.
+  const BuiltCandidate* built(int trial) const;
+  /// Every backend's reason, one a line: the detail of `no_candidate`.
+  std::string refusals() const;
+  bool nothing_to_try() const { return active_.empty(); }
+
+ private:
+  bool halted() const;
+  Environment environment(const Candidate& candidate) const;
+  SelectionScope scope() const;
+  void say(std::string_view phase, int done, int total);
+  std::vector<int> verify(class TrialRunner& runner);
+  void race(class TrialRunner& runner, const std::vector<int>& entrants);
+
+  TunerState& state_;
+  Observer* observer_;
+  TuneReport report_;
+  std::vector<int> active_;  ///< indices of trials to compile and time
+  std::map<int, BuiltCandidate> built_;
+  std::atomic<bool> halt_{false};
+  std::chrono::steady_clock::time_point start_;
+  double best_seconds_ = 0;
+  std::string best_name_;
+  bool stored_only_ = false;
+};
+
+/// Builds every step of a candidate. Errors are the first failing step's.
+Result<BuiltCandidate> build_candidate(const TunerState& state, const Problem& problem,
+                                       const Candidate& candidate);
+
+/// Text of the cut, for SelectionScope: "5" or "all".
+std::string top_text(int top);
+
+}  // namespace culet

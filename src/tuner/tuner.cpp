@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// The pipeline as one readable function, Tuner::tune; each stage is a method of TuneRun (run.cpp).
+#include "culet/tuner.h"
+
+#include <fmt/format.h>
+
+#include "tuner/run.h"
+
+namespace culet {
+
+struct Tuner::Impl {
+  TunerState state;
+};
+
+Tuner::Tuner(Registry registry, DeviceSpec device, TuneOptions options,
+             std::shared_ptr<Cache> cache)
+    : impl_(std::make_unique<Impl>()) {
+  TunerState& state = impl_->state;
+  state.registry = std::move(registry);
+  state.device = std::move(device);
+  state.options = std::move(options);
+  if (!cache) cache = *open_cache("none");
+  state.cache = std::move(cache);
+  state.compiler = std::make_unique<Compiler>(state.cache, state.options.dump_dir);
+}
+
+Tuner::~Tuner() = default;
+
+const Registry& Tuner::registry() const { return impl_->state.registry; }
+const DeviceSpec& Tuner::device() const { return impl_->state.device; }
+const TuneOptions& Tuner::options() const { return impl_->state.options; }
+Cache& Tuner::cache() { return *impl_->state.cache; }
+
+Counts Tuner::counts() const {
+  return {impl_->state.compiler->compiled(), impl_->state.timed.load()};
+}
+
+namespace {
+
+/// A problem without a single element of D: there is nothing to choose.
+TuneReport empty_report(const Problem& problem, const DeviceSpec& device) {
+  TuneReport report;
+  report.problem = problem;
+  report.device = device;
+  report.why = "D has no elements: nothing is launched";
+  return report;
+}
+
+Error no_candidate(const Problem& problem, const TuneRun& run) {
+  return {ErrorCode::no_candidate, fmt::format("{}: no backend can compute it", problem.text()),
+          run.refusals()};
+}
+
+}  // namespace
+
+Result<TuneReport> Tuner::tune(const Problem& unchecked, Observer* observer) {
+  const auto problem = unchecked.validated();
+  if (!problem) return tl::unexpected(problem.error());
+  if (problem->is_empty()) return empty_report(*problem, device());
+  if (!options().measure) return rank(*problem);
+  if (!device().present) {
+    return fail(ErrorCode::device,
+                fmt::format("device '{}' is a description, not a device here; `rank` needs none",
+                            device().name));
+  }
+
+  TuneRun run(impl_->state, *problem, observer);
+  if (auto ok = run.rank(); !ok)
+    return tl::unexpected(ok.error());  // backends, candidates, ranking
+  run.shortlist();
+  if (run.nothing_to_try()) return tl::unexpected(no_candidate(*problem, run));
+  if (!run.load_stored_trials()) {
+    run.compile();
+    if (auto ok = run.benchmark(); !ok) return tl::unexpected(ok.error());
+  }
+  run.select();
+  run.store();
+  TuneReport report = run.take_report();
+  if (observer != nullptr) observer->report(report);
+  return report;
+}
+
+Result<TuneReport> Tuner::rank(const Problem& unchecked) {
+  const auto problem = unchecked.validated();
+  if (!problem) return tl::unexpected(problem.error());
+  if (problem->is_empty()) return empty_report(*problem, device());
+  TuneRun run(impl_->state, *problem, nullptr);
+  if (auto ok = run.rank(); !ok) return tl::unexpected(ok.error());
+  run.shortlist();
+  if (run.nothing_to_try()) return tl::unexpected(no_candidate(*problem, run));
+  run.select();
+  return run.take_report();
+}
+
+Result<TuneReport> Tuner::bench(const Problem& unchecked, const std::vector<Candidate>& candidates,
+                                Observer* observer) {
+  const auto problem = unchecked.validated();
+  if (!problem) return tl::unexpected(problem.error());
+  if (problem->is_empty()) return empty_report(*problem, device());
+  if (!device().present)
+    return fail(ErrorCode::device, fmt::format("no device to measure on: '{}'", device().name));
+  TuneRun run(impl_->state, *problem, observer);
+  if (auto ok = run.rank(); !ok) return tl::unexpected(ok.error());
+  if (auto ok = run.shortlist(candidates); !ok) return tl::unexpected(ok.error());
+  run.compile();
+  if (auto ok = run.benchmark(); !ok) return tl::unexpected(ok.error());
+  run.select();
+  return run.take_report();
+}
+
+Result<Plan> Tuner::plan(const Problem& problem, Observer* observer) {
+  auto report = tune(problem, observer);
+  if (!report) return tl::unexpected(report.error());
+  if (report->choice() == nullptr) {
+    return fail(ErrorCode::no_candidate,
+                fmt::format("{}: {}", report->problem.text(), report->why));
+  }
+  return plan(report->problem, report->choice()->candidate);
+}
+
+Result<Plan> Tuner::plan(const Problem& unchecked, const Candidate& candidate) {
+  const auto problem = unchecked.validated();
+  if (!problem) return tl::unexpected(problem.error());
+  auto built = build_candidate(impl_->state, *problem, candidate);
+  if (!built) return tl::unexpected(built.error());
+  return Plan::load(*problem, *built, device());
+}
+
+}  // namespace culet
