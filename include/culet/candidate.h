@@ -165,7 +165,13 @@ struct LaunchArg {
 };
 
 /// How a kernel on the CPU is called: it gets a HostKernelArgs (culet/host_kernel.h) once per
-/// thread, each with its own part of one dimension, cut at multiples of `granularity`.
+/// thread, each with its own part of one dimension, cut at multiples of `granularity`. Batch
+/// entries are spread over the threads before a dimension is.
+///
+/// With Split::k a kernel computes the plain sum of its k range: `d` is then the thread's own tight
+/// m x n partial (f32, or s32 where the problem accumulates in s32; ldd == n; `extra` is not to be
+/// used), and the launcher adds the partials in a fixed order and applies the step's epilogue. The
+/// launcher provides that memory.
 struct HostLaunch {
   enum class Split : std::uint8_t { none, m, n, k };
   Split split = Split::none;
