@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <mutex>
 
 #include "base/hash.h"
@@ -30,6 +31,17 @@ bool worth_storing(const Trial& trial) {
          trial.outcome == Outcome::timed_out;
 }
 
+/// Backends may be a user's own: an exception of theirs costs the candidate only.
+Result<BuiltStep> build_step(const Backend& backend, const Problem& part, const Step& step,
+                             const TunerState& state) {
+  try {
+    return backend.build(part, step, state.device, *state.compiler);
+  } catch (const std::exception& exception) {
+    return fail(ErrorCode::build_failed, fmt::format("{}: build() threw", backend.name()),
+                exception.what());
+  }
+}
+
 }  // namespace
 
 std::string top_text(int top) { return top < 0 ? "all" : std::to_string(top); }
@@ -43,7 +55,7 @@ Result<BuiltCandidate> build_candidate(const TunerState& state, const Problem& p
       return fail(ErrorCode::invalid_argument, fmt::format("unknown backend '{}'", step.backend));
     }
     const Problem part = step.part == Part::gemm ? problem_of(problem, Part::gemm) : problem;
-    auto result = backend->build(part, step, state.device, *state.compiler);
+    auto result = build_step(*backend, part, step, state);
     if (!result) return tl::unexpected(result.error());
     built.steps.push_back(std::move(*result));
   }

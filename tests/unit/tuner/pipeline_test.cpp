@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// The honesty of the pipeline, with planted families: what is wrong is rejected, what is not
+// clearly faster than the vendor is not chosen, and a repeated question costs nothing.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "planted.h"
+
+namespace culet {
+namespace {
+
+using testing::Planted;
+using testing::planted_registry;
+
+Problem problem(const std::string& text = "33x47x29:f32") { return Problem::parse(text).value(); }
+
+/// Seconds by backend name instead of measured ones.
+TuneOptions simulated(std::map<std::string, double> seconds) {
+  TuneOptions options;
+  options.simulated_clock = [seconds](const Candidate& candidate, int) {
+    const auto at = seconds.find(candidate.steps.front().backend);
+    return at == seconds.end() ? 0.0 : at->second;
+  };
+  return options;
+}
+
+DeviceSpec cpu() { return find_device("cpu:1").value(); }
+
+const Trial& trial_of(const TuneReport& report, const std::string& backend) {
+  for (const Trial& trial : report.trials) {
+    if (trial.candidate.steps.front().backend == backend) return trial;
+  }
+  throw std::runtime_error("no trial of " + backend);
+}
+
+Planted vendor() {
+  Planted planted;
+  planted.name = "vendor_lib";
+  planted.vendor = true;
+  return planted;
+}
+
+Planted own(const std::string& name) {
+  Planted planted;
+  planted.name = name;
+  return planted;
+}
+
+TEST(Pipeline, OneWrongElementIsRejected) {
+  Planted wrong = own("own");
+  wrong.fault = "if (x->n_end == 47) d[32 * x->ldd + 46] *= 1.01f;";
+  Tuner tuner(planted_registry({vendor(), wrong}), cpu(),
+              simulated({{"vendor_lib", 1e-3}, {"own", 1e-4}}));
+  const auto report = tuner.tune(problem());
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(trial_of(*report, "own").outcome, Outcome::wrong);
+  EXPECT_NE(trial_of(*report, "own").reason.find("D[32,46]"), std::string::npos)
+      << trial_of(*report, "own").reason;
+  ASSERT_NE(report->choice(), nullptr);
+  EXPECT_EQ(report->choice()->candidate.steps.front().backend, "vendor_lib");
+}
+
+TEST(Pipeline, HalfAPerCentFasterIsNotChosen) {
+  Tuner tuner(planted_registry({vendor(), own("own")}), cpu(),
+              simulated({{"vendor_lib", 1e-3}, {"own", 0.995e-3}}));
+  const auto report = tuner.tune(problem());
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(trial_of(*report, "own").outcome, Outcome::measured);
+  EXPECT_EQ(report->choice()->candidate.steps.front().backend, "vendor_lib");
+}
+
+TEST(Pipeline, FivePerCentFasterIsChosen) {
+  Tuner tuner(planted_registry({vendor(), own("own")}), cpu(),
+              simulated({{"vendor_lib", 1e-3}, {"own", 0.95e-3}}));
+  const auto report = tuner.tune(problem());
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(report->choice()->candidate.steps.front().backend, "own");
+  ASSERT_TRUE(report->vs_default());
+  EXPECT_NEAR(*report->vs_default(), 1 / 0.95, 1e-6);
+}
+
+TEST(Pipeline, AThrowingBuildFailsAloneWithItsLog) {
+  Planted throwing = own("own");
+  throwing.throws = "the generator is out of registers";
+  Tuner tuner(planted_registry({vendor(), throwing}), cpu());
+  const auto report = tuner.tune(problem());
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(trial_of(*report, "own").outcome, Outcome::build_failed);
+  EXPECT_NE(trial_of(*report, "own").log.find("out of registers"), std::string::npos);
+  EXPECT_EQ(report->choice()->candidate.steps.front().backend, "vendor_lib");
+}
+
+TEST(Pipeline, ACompileErrorFailsAloneWithTheCompilersLog) {
+  Planted broken = own("own");
+  broken.syntax_error = "this is not C++;";
+  Tuner tuner(planted_registry({vendor(), broken}), cpu());
+  const auto report = tuner.tune(problem());
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(trial_of(*report, "own").outcome, Outcome::build_failed);
+  EXPECT_NE(trial_of(*report, "own").log.find("error"), std::string::npos);
+}
+
+TEST(Pipeline, ASecondTuningCompilesAndTimesNothing) {
+  auto cache = open_cache("none").value();
+  Tuner first(planted_registry({vendor(), own("own")}), cpu(),
+              simulated({{"vendor_lib", 1e-3}, {"own", 0.5e-3}}), cache);
+  const auto cold = first.tune(problem());
+  ASSERT_TRUE(cold) << cold.error().message;
+  EXPECT_EQ(first.counts().compiled, 2);
+  EXPECT_EQ(first.counts().timed, 2);
+  EXPECT_FALSE(cold->from_cache);
+
+  Tuner second(planted_registry({vendor(), own("own")}), cpu(),
+               simulated({{"vendor_lib", 1e-3}, {"own", 0.5e-3}}), cache);
+  const auto warm = second.tune(problem());
+  ASSERT_TRUE(warm) << warm.error().message;
+  EXPECT_EQ(second.counts().compiled, 0);
+  EXPECT_EQ(second.counts().timed, 0);
+  EXPECT_TRUE(warm->from_cache);
+  EXPECT_EQ(warm->choice()->candidate, cold->choice()->candidate);
+}
+
+TEST(Pipeline, ANewCandidateRacesAgainstTheStoredBest) {
+  auto cache = open_cache("none").value();
+  const auto clock = simulated({{"vendor_lib", 1e-3}, {"own", 0.9e-3}, {"newer", 0.5e-3}});
+  Tuner first(planted_registry({vendor(), own("own")}), cpu(), clock, cache);
+  ASSERT_TRUE(first.tune(problem()));
+  Tuner second(planted_registry({vendor(), own("own"), own("newer")}), cpu(), clock, cache);
+  const auto report = second.tune(problem());
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(second.counts().compiled, 1) << "code of the others comes from the store";
+  EXPECT_EQ(second.counts().timed, 3);
+  EXPECT_EQ(report->choice()->candidate.steps.front().backend, "newer");
+}
+
+TEST(Pipeline, TopCutsEachRankedBackendAndSaysSo) {
+  Planted many = own("own");
+  many.configs = 12;
+  TuneOptions options = simulated({{"vendor_lib", 1e-3}, {"own", 0.5e-3}});
+  options.top = 3;
+  Tuner tuner(planted_registry({vendor(), many}), cpu(), options);
+  const auto report = tuner.tune(problem());
+  ASSERT_TRUE(report) << report.error().message;
+  int measured = 0, cut = 0;
+  for (const Trial& trial : report->trials) {
+    if (trial.candidate.steps.front().backend != "own") continue;
+    measured += trial.outcome == Outcome::measured;
+    cut += trial.outcome == Outcome::ranked && !trial.reason.empty();
+    if (trial.outcome == Outcome::measured)
+      EXPECT_LT(trial.candidate.steps.front().config.get_int("variant"), 3);
+  }
+  EXPECT_EQ(measured, 3);
+  EXPECT_EQ(cut, 9);
+}
+
+TEST(Pipeline, TheFallbackIsTriedOnlyAlone) {
+  Planted slow = own("slow");
+  slow.fallback = true;
+  Tuner with_vendor(planted_registry({vendor(), slow}), cpu());
+  EXPECT_EQ(trial_of(*with_vendor.tune(problem()), "slow").outcome, Outcome::ranked);
+  Tuner alone(planted_registry({slow}), cpu());
+  const auto report = alone.tune(problem());
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(report->choice()->candidate.steps.front().backend, "slow");
+  EXPECT_FALSE(report->vs_default());
+}
+
+TEST(Pipeline, NoCandidateListsEveryReason) {
+  Planted picky = own("picky");
+  picky.refuses = "only on Tuesdays";
+  Tuner tuner(planted_registry({picky, vendor()}), cpu());
+  const auto report = tuner.tune(problem("8x8x8:bf16"));
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code, ErrorCode::no_candidate);
+  EXPECT_NE(report.error().detail.find("picky: only on Tuesdays"), std::string::npos);
+  EXPECT_NE(report.error().detail.find("vendor_lib: f32 only"), std::string::npos);
+}
+
+TEST(Pipeline, EmptyProblemsLaunchNothing) {
+  Tuner tuner(planted_registry({vendor()}), cpu());
+  for (const char* text : {"0x8x8:f32", "8x0x8:f32"}) {
+    const auto report = tuner.tune(problem(text));
+    ASSERT_TRUE(report) << report.error().message;
+    EXPECT_EQ(report->choice(), nullptr);
+    EXPECT_TRUE(report->trials.empty());
+  }
+  EXPECT_EQ(tuner.counts().timed, 0);
+}
+
+TEST(Pipeline, TheChosenPlanComputesTheProduct) {
+  Tuner tuner(planted_registry({vendor(), own("own")}), cpu());
+  const auto plan = tuner.plan(problem("3x2x4:f32:layout=tt"));
+  ASSERT_TRUE(plan) << plan.error().message;
+  const float a[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  const float b[8] = {1, 0, 0, 1, 1, 0, 0, 1};
+  float d[6] = {};
+  Arguments arguments;
+  arguments.a = a;
+  arguments.b = b;
+  arguments.d = d;
+  std::vector<char> workspace(static_cast<std::size_t>(plan->workspace().bytes) + 1);
+  arguments.workspace = workspace.data();
+  const auto ok = plan->run(arguments);
+  ASSERT_TRUE(ok) << ok.error().message;
+  const float expected[6] = {4, 6, 12, 14, 20, 22};
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(d[i], expected[i]) << i;
+}
+
+TEST(Pipeline, RankingNeedsNoDevice) {
+  DeviceSpec elsewhere = cpu();
+  elsewhere.present = false;
+  Tuner tuner(planted_registry({vendor(), own("own")}), elsewhere);
+  const auto report = tuner.rank(problem());
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(tuner.counts().compiled, 0);
+  EXPECT_TRUE(trial_of(*report, "own").estimate);
+  const auto tuned = tuner.tune(problem());
+  ASSERT_FALSE(tuned);
+  EXPECT_EQ(tuned.error().code, ErrorCode::device);
+}
+
+}  // namespace
+}  // namespace culet
