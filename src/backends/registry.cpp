@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+#include <exception>
 
 #include "backends/backends.h"
 
@@ -81,13 +81,26 @@ Result<BackendFilter> BackendFilter::parse(std::string_view text, const Registry
   return filter;
 }
 
+namespace {
+
+/// A user's backend may throw: that is a no with a reason.
+Support answer_of(const Backend& backend, const Problem& problem, const DeviceSpec& device) {
+  try {
+    return backend.supports(problem, device);
+  } catch (const std::exception& exception) {
+    return Support::cannot(fmt::format("supports() threw: {}", exception.what()));
+  }
+}
+
+}  // namespace
+
 std::vector<Answer> Registry::ask(const Problem& problem, const DeviceSpec& device,
                                   const BackendFilter& filter) const {
   std::vector<Answer> answers;
   for (const auto& backend : backends_) {
     if (backend->device_kind() != device.kind || backend->is_epilogue_step()) continue;
     Answer answer{backend.get(), {}};
-    answer.support = filter.allows(*backend) ? backend->supports(problem, device)
+    answer.support = filter.allows(*backend) ? answer_of(*backend, problem, device)
                                              : Support::cannot("left out by the backend filter");
     answers.push_back(std::move(answer));
   }

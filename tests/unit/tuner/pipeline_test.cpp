@@ -149,8 +149,9 @@ TEST(Pipeline, TopCutsEachRankedBackendAndSaysSo) {
     if (trial.candidate.steps.front().backend != "own") continue;
     measured += trial.outcome == Outcome::measured;
     cut += trial.outcome == Outcome::ranked && !trial.reason.empty();
-    if (trial.outcome == Outcome::measured)
+    if (trial.outcome == Outcome::measured) {
       EXPECT_LT(trial.candidate.steps.front().config.get_int("variant"), 3);
+    }
   }
   EXPECT_EQ(measured, 3);
   EXPECT_EQ(cut, 9);
