@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# One object library per module, with the modules it may use: the layers of docs/design.md. All of them together are the
-# library `culet`.
+# One library per module, with the modules it may use: the layers of docs/design.md (tools/check_layers.py checks the
+# includes). The objects of all of them together are the library `culet`.
 
 add_library(culet_options INTERFACE)
 target_include_directories(culet_options INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> ${PROJECT_SOURCE_DIR}/src)
 target_compile_options(culet_options INTERFACE -Wall -Wextra $<$<BOOL:${CULET_WERROR}>:-Werror>)
-target_link_libraries(culet_options INTERFACE tl::expected fmt::fmt Threads::Threads ${CMAKE_DL_LIBS})
+target_link_libraries(culet_options INTERFACE tl::expected culet_fmt Threads::Threads ${CMAKE_DL_LIBS})
 
 set(CULET_OBJECTS "")
 
-# culet_module(<name> [module it uses ...])  compiles src/<name>/*.cpp
+# culet_module(<name> [module it uses ...])  compiles src/<name>/*.cpp. A module that needs more (compile flags of single
+# files) says so in src/<name>/module.cmake, where `target` is its library.
 function(culet_module name)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp)
   string(REPLACE "/" "_" target ${name})
@@ -21,6 +22,7 @@ function(culet_module name)
   endif()
   add_library(culet_${target} STATIC ${sources})
   target_link_libraries(culet_${target} PUBLIC culet_options ${ARGN})
+  include(${PROJECT_SOURCE_DIR}/src/${name}/module.cmake OPTIONAL)
   set(CULET_OBJECTS "${CULET_OBJECTS};culet_${target}" PARENT_SCOPE)
 endfunction()
 
@@ -56,13 +58,38 @@ add_custom_command(OUTPUT ${embedded}
   DEPENDS ${kernel_files} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake VERBATIM)
 target_sources(culet_codegen PRIVATE ${embedded})
 
-find_package(SQLite3 REQUIRED)
-find_package(nlohmann_json REQUIRED)
-find_path(ZSTD_INCLUDE zstd.h REQUIRED)
-find_library(ZSTD_LIBRARY NAMES libzstd.a zstd REQUIRED)
-find_path(XXHASH_INCLUDE xxhash.h REQUIRED)
-find_library(SQLITE_STATIC NAMES libsqlite3.a sqlite3 REQUIRED)
 foreach(module cache candidate device report problem benchmark)
   target_link_libraries(culet_${module} PRIVATE nlohmann_json::nlohmann_json)
 endforeach()
-target_link_libraries(culet_cache PRIVATE ${SQLITE_STATIC} ${ZSTD_LIBRARY})
+target_link_libraries(culet_cache PRIVATE ${SQLITE_LIBRARY} ${ZSTD_LIBRARY})
+
+# The library: one archive (and, if asked for, one shared library) of everything above.
+function(culet_library target type)
+  add_library(${target} ${type})
+  foreach(module ${CULET_OBJECTS})
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:${module}>)
+  endforeach()
+  get_target_property(fmt_kind culet_fmt TYPE)
+  if(fmt_kind STREQUAL STATIC_LIBRARY)
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:culet_fmt>)
+  else()
+    target_link_libraries(${target} PRIVATE fmt::fmt)
+  endif()
+  target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  # In the installed package these two are plain library names, found where the package is used.
+  target_link_libraries(${target} PUBLIC tl::expected
+    PRIVATE Threads::Threads ${CMAKE_DL_LIBS} $<BUILD_INTERFACE:${SQLITE_LIBRARY}> $<BUILD_INTERFACE:${ZSTD_LIBRARY}>
+            $<INSTALL_INTERFACE:sqlite3> $<INSTALL_INTERFACE:zstd> m)
+  set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
+endfunction()
+culet_library(culet STATIC)
+add_library(culet::culet ALIAS culet)
+if(CULET_SHARED)
+  culet_library(culet_shared SHARED)
+  set_target_properties(culet_shared PROPERTIES OUTPUT_NAME culet VERSION ${PROJECT_VERSION} SOVERSION 0
+                        EXPORT_NAME shared)
+  target_link_options(culet_shared PRIVATE -static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL)
+  add_library(culet::shared ALIAS culet_shared)
+endif()

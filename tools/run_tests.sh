@@ -1,0 +1,22 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Runs ctest in a build folder, then says which tests were skipped and why, and ends with one line of totals.
+#
+#   tools/run_tests.sh FOLDER JOBS [ctest options]
+set -u
+cd "$(dirname "$0")/.." || exit 1
+folder=$1
+jobs=$2
+shift 2
+results=$folder/ctest.xml
+rm -f "$results"
+
+# Tests never see the user's settings or store.
+for name in $(env | sed -n 's/^\(CULET_[A-Z_]*\)=.*/\1/p'); do unset "$name"; done
+
+ctest --test-dir "$folder" --parallel "$jobs" --output-on-failure --no-tests=error --timeout 300 \
+  --output-junit "$(pwd)/$results" --progress "$@"
+status=$?
+python3 tools/test_summary.py "$results" || status=1
+exit $status
