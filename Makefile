@@ -25,10 +25,8 @@ test: setup ## Build and run all tests; those that need a GPU say so and skip wi
 	@tools/build.sh release $(JOBS) all
 	@tools/run_tests.sh build $(JOBS)
 
-check: setup ## Format, layers, file sizes, and the checks' own tests
-	@tools/check_format.sh
-	@python3 tools/check_layers.py
-	@python3 tools/check_layers_test.py
+check: setup ## Format, file headers, layers and file sizes (warnings are errors in every build)
+	@tools/check.sh
 
 format: setup ## Reformat all C++ files
 	@tools/check_format.sh --fix
