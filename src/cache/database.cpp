@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// The only file that includes sqlite3.h: opening, the schema, and the translation of result codes
+// into the three answers the store acts on.
+#include "cache/database.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace culet {
+namespace {
+
+/// "cule" in the header says whose file this is; a file without it is never written to.
+constexpr std::int64_t kApplicationId = 0x63756c65;
+constexpr std::int64_t kSchemaVersion = 1;
+/// Writers hold the lock for well under a millisecond; this long only if a process was stopped.
+constexpr int kBusyMilliseconds = 10'000;
+
+/// Every row carries a checksum over all of its columns, keys included.
+constexpr const char* kSchema = R"sql(
+CREATE TABLE code(
+  key TEXT NOT NULL PRIMARY KEY,
+  kind TEXT NOT NULL,
+  entry TEXT NOT NULL,
+  toolchain TEXT NOT NULL,
+  log TEXT NOT NULL,
+  bytes BLOB NOT NULL,
+  checksum TEXT NOT NULL,
+  size INTEGER NOT NULL,
+  last_used INTEGER NOT NULL
+) STRICT;
+CREATE TABLE trials(
+  problem TEXT NOT NULL,
+  candidate TEXT NOT NULL,
+  environment TEXT NOT NULL,
+  json TEXT NOT NULL,
+  checksum TEXT NOT NULL,
+  PRIMARY KEY(problem, candidate, environment)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE selections(
+  problem TEXT NOT NULL,
+  device TEXT NOT NULL,
+  scope TEXT NOT NULL,
+  candidate TEXT NOT NULL,
+  why TEXT NOT NULL,
+  made INTEGER NOT NULL,
+  checksum TEXT NOT NULL,
+  PRIMARY KEY(problem, device, scope)
+) STRICT, WITHOUT ROWID;
+)sql";
+
+/// Every column is named once at opening, so that a schema that is not this one is found there.
+constexpr std::array<const char*, 3> kProbes{
+    "SELECT key, kind, entry, toolchain, log, bytes, checksum, size, last_used FROM code LIMIT 1",
+    "SELECT problem, candidate, environment, json, checksum FROM trials LIMIT 1",
+    "SELECT problem, device, scope, candidate, why, made, checksum FROM selections LIMIT 1",
+};
+
+DbStatus translate(int code) {
+  switch (code & 0xff) {
+    case SQLITE_ROW:
+      return DbStatus::row;
+    case SQLITE_OK:
+    case SQLITE_DONE:
+      return DbStatus::done;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+    // The statements are constants that hold for the schema: an error in one is an error in the
+    // schema stored in the file.
+    case SQLITE_ERROR:
+    case SQLITE_SCHEMA:
+    case SQLITE_MISMATCH:
+      return DbStatus::damaged;
+    default:
+      return DbStatus::failed;
+  }
+}
+
+/// SQLite would make the file readable by all; it holds code that gets loaded, so it is made here,
+/// for its owner only. (SQLite gives its side files the same mode.)
+tl::expected<void, OpenFailure> touch(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0) {
+    return tl::unexpected(
+        OpenFailure{OpenFailure::Kind::unusable, fmt::format("{}: {}", path, strerror(errno))});
+  }
+  ::close(fd);
+  return {};
+}
+
+}  // namespace
+
+Database::~Database() {
+  if (handle_ != nullptr) sqlite3_close_v2(handle_);
+}
+
+std::string Database::message() const {
+  return handle_ == nullptr ? "out of memory" : sqlite3_errmsg(handle_);
+}
+
+OpenFailure Database::failure(const std::string& path) const {
+  const int code = handle_ == nullptr ? SQLITE_NOMEM : sqlite3_errcode(handle_);
+  const auto kind = translate(code) == DbStatus::damaged ? OpenFailure::Kind::damaged
+                                                         : OpenFailure::Kind::unusable;
+  return {kind, fmt::format("{}: {}", path, message())};
+}
+
+tl::expected<std::unique_ptr<Database>, OpenFailure> Database::open(const std::string& path) {
+  struct stat before {};
+  const bool existed = ::stat(path.c_str(), &before) == 0;
+  if (existed && S_ISREG(before.st_mode) && before.st_size == 0) {
+    return tl::unexpected(OpenFailure{OpenFailure::Kind::damaged, path + ": the file is empty"});
+  }
+  if (auto made = touch(path); !made) return tl::unexpected(made.error());
+
+  sqlite3* handle = nullptr;
+  const int opened =
+      sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+  std::unique_ptr<Database> database(new Database(handle));
+  if (opened != SQLITE_OK) return tl::unexpected(database->failure(path));
+  if (auto ready = database->prepare_file(path); !ready) {
+    database->leave_as_is();
+    return tl::unexpected(ready.error());
+  }
+  struct stat now {};
+  if (::stat(path.c_str(), &now) == 0) {
+    database->device_ = now.st_dev;
+    database->inode_ = now.st_ino;
+  }
+  return database;
+}
+
+tl::expected<void, OpenFailure> Database::prepare_file(const std::string& path) {
+  sqlite3_extended_result_codes(handle_, 1);
+  sqlite3_busy_timeout(handle_, kBusyMilliseconds);
+  if (sqlite3_db_readonly(handle_, "main") == 1) {
+    return tl::unexpected(
+        OpenFailure{OpenFailure::Kind::unusable, path + ": the file is read-only"});
+  }
+  // The log is kept when the last connection closes: SQLite removes it by name, and after a damaged
+  // store was moved aside that name belongs to the fresh one.
+  int keep = 1;
+  sqlite3_file_control(handle_, "main", SQLITE_FCNTL_PERSIST_WAL, &keep);
+  if (auto known = check_schema(); !known) {
+    known.error().message = fmt::format("{}: {}", path, known.error().message);
+    return known;
+  }
+  Statement mode(*this, "PRAGMA journal_mode=WAL");
+  if (mode.step() != DbStatus::row) return tl::unexpected(failure(path));
+  if (execute("PRAGMA synchronous=NORMAL; PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON;"
+              "PRAGMA journal_size_limit=1048576") != DbStatus::done) {
+    return tl::unexpected(failure(path));
+  }
+  for (const char* probe : kProbes) {
+    Statement statement(*this, probe);
+    const DbStatus status = statement.step();
+    if (status != DbStatus::row && status != DbStatus::done) return tl::unexpected(failure(path));
+  }
+  return {};
+}
+
+tl::expected<void, OpenFailure> Database::check_schema() {
+  using Kind = OpenFailure::Kind;
+  const auto trouble = [&] {
+    OpenFailure found = failure("");
+    found.message = message();
+    return tl::unexpected(found);
+  };
+  // One writer makes the schema; whoever comes second finds it made.
+  if (execute("BEGIN IMMEDIATE") != DbStatus::done) return trouble();
+  const auto number = [&](const char* sql, std::int64_t* value) {
+    Statement statement(*this, sql);
+    if (statement.step() != DbStatus::row) return false;
+    *value = statement.integer_at(0);
+    return true;
+  };
+  std::int64_t application = 0, version = 0, objects = 0;
+  if (!number("PRAGMA application_id", &application) || !number("PRAGMA user_version", &version) ||
+      !number("SELECT count(*) FROM sqlite_master", &objects)) {
+    return trouble();
+  }
+  const bool fresh = application == 0 && version == 0 && objects == 0;
+  if (!fresh && application != kApplicationId) {
+    return tl::unexpected(
+        OpenFailure{Kind::refused, "is a database of another program, not a culet store"});
+  }
+  if (version > kSchemaVersion) {
+    return tl::unexpected(OpenFailure{
+        Kind::refused, fmt::format("was written by a newer culet (schema {}, this one knows {})",
+                                   version, kSchemaVersion)});
+  }
+  if (!fresh && version < kSchemaVersion) {
+    return tl::unexpected(
+        OpenFailure{Kind::damaged, fmt::format("schema version {} never existed", version)});
+  }
+  if (fresh) {
+    const std::string marks = fmt::format("PRAGMA application_id={}; PRAGMA user_version={}",
+                                          kApplicationId, kSchemaVersion);
+    if (execute(kSchema) != DbStatus::done || execute(marks.c_str()) != DbStatus::done) {
+      return trouble();
+    }
+  }
+  if (execute("COMMIT") != DbStatus::done) return trouble();
+  return {};
+}
+
+DbStatus Database::execute(const char* sql) {
+  return translate(sqlite3_exec(handle_, sql, nullptr, nullptr, nullptr));
+}
+
+void Database::leave_as_is() {
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+}
+
+bool Database::is_at(const std::string& path) const {
+  struct stat now {};
+  return ::stat(path.c_str(), &now) == 0 && now.st_dev == device_ && now.st_ino == inode_;
+}
+
+Statement::Statement(Database& database, std::string_view sql) : database_(database) {
+  status_ = sqlite3_prepare_v2(database.handle_, sql.data(), static_cast<int>(sql.size()), &handle_,
+                               nullptr);
+}
+
+Statement::~Statement() { sqlite3_finalize(handle_); }
+
+Statement& Statement::text(std::string_view value) {
+  if (status_ == SQLITE_OK) {
+    status_ = sqlite3_bind_text64(handle_, ++bound_, value.data() ? value.data() : "", value.size(),
+                                  SQLITE_TRANSIENT, SQLITE_UTF8);
+  }
+  return *this;
+}
+
+Statement& Statement::blob(std::string_view value) {
+  if (status_ == SQLITE_OK) {
+    status_ = sqlite3_bind_blob64(handle_, ++bound_, value.data() ? value.data() : "", value.size(),
+                                  SQLITE_TRANSIENT);
+  }
+  return *this;
+}
+
+Statement& Statement::integer(std::int64_t value) {
+  if (status_ == SQLITE_OK) status_ = sqlite3_bind_int64(handle_, ++bound_, value);
+  return *this;
+}
+
+DbStatus Statement::step() {
+  if (status_ != SQLITE_OK && status_ != SQLITE_ROW) return translate(status_);
+  status_ = sqlite3_step(handle_);
+  return translate(status_);
+}
+
+std::string Statement::text_at(int column) const {
+  const void* data = sqlite3_column_blob(handle_, column);
+  const int size = sqlite3_column_bytes(handle_, column);
+  return data == nullptr
+             ? std::string()
+             : std::string(static_cast<const char*>(data), static_cast<std::size_t>(size));
+}
+
+std::int64_t Statement::integer_at(int column) const {
+  return sqlite3_column_int64(handle_, column);
+}
+
+}  // namespace culet

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// The store for `--cache none` and for places that cannot be written: lasts as long as the process.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <mutex>
+#include <string>
+#include <tuple>
+
+#include "culet/cache.h"
+
+namespace culet {
+
+class MemoryCache final : public Cache {
+ public:
+  explicit MemoryCache(std::string warning = {}) : warning_(std::move(warning)) {}
+
+  std::optional<Artifact> find_code(const std::string& key) override;
+  void store_code(const std::string& key, const Artifact& artifact) override;
+  std::optional<Trial> find_trial(const Problem& problem, const Candidate& candidate,
+                                  const Environment& env) override;
+  void store_trial(const Problem& problem, const Trial& trial, const Environment& env) override;
+  std::optional<Candidate> find_selection(const Problem& problem, const SelectionScope& scope,
+                                          const std::string& device) override;
+  void store_selection(const Problem& problem, const SelectionScope& scope,
+                       const std::string& device, const Candidate& candidate,
+                       const std::string& why) override;
+  std::optional<Candidate> find_any_selection(const Problem& problem,
+                                              const std::string& device) override;
+  CacheStats stats() override;
+  std::vector<Entry> entries() override;
+  std::vector<Trial> trials_of(const std::string& problem) override;
+  std::vector<std::string> verify() override { return {}; }
+  Result<void> clear() override;
+  std::string take_warning() override;
+
+ private:
+  struct Selected {
+    Candidate candidate;
+    std::string why, when;
+    std::int64_t serial = 0;  ///< of the store call: the larger is the newer
+  };
+  std::mutex mutex_;  ///< guards everything below
+  std::string warning_;
+  std::int64_t serial_ = 0;
+  std::map<std::string, Artifact> code_;
+  std::map<std::tuple<std::string, std::string, std::string>, Trial> trials_;
+  std::map<std::tuple<std::string, std::string, std::string>, Selected> selections_;
+};
+
+}  // namespace culet

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// Where the store is, what happens if it cannot be there, and the key texts.
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "cache/memory_cache.h"
+#include "cache/sqlite_cache.h"
+#include "culet/cache.h"
+
+namespace culet {
+namespace {
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+}  // namespace
+
+std::string Environment::text() const {
+  return fmt::format("device {} | library {} | policy {}", device, library, policy);
+}
+
+std::string SelectionScope::text() const {
+  return fmt::format("backends {} | top {} | space {:016x}", backends, top, space);
+}
+
+Result<std::shared_ptr<Cache>> open_cache(const std::string& path) {
+  const std::string asked = path.empty() ? variable("CULET_CACHE") : path;
+  if (asked == "none") return std::make_shared<MemoryCache>();
+  if (!asked.empty()) return SqliteCache::open(asked);
+
+  std::string folder = variable("XDG_CACHE_HOME");
+  // The XDG specification says to ignore relative paths.
+  if (folder.empty() || folder.front() != '/') {
+    const std::string home = variable("HOME");
+    if (home.empty()) {
+      return std::make_shared<MemoryCache>(
+          "cache: no HOME, XDG_CACHE_HOME or CULET_CACHE: nothing is kept after this run");
+    }
+    folder = home + "/.cache";
+  }
+  auto store = SqliteCache::open(folder + "/culet");
+  if (store) return store;
+  return std::make_shared<MemoryCache>(store.error().message + "; nothing is kept after this run");
+}
+
+}  // namespace culet

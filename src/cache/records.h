@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// The stored form of artifacts and trials: compression, checksums, JSON. What is written here is
+// read by later versions, so the spellings are this module's own and do not follow a renaming
+// elsewhere.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "culet/candidate.h"
+#include "culet/report.h"
+
+namespace culet {
+
+/// XXH3-128 in hexadecimal over fields, each preceded by its length, so that no two lists of fields
+/// collide by where they are cut.
+std::string checksum(const std::vector<std::string_view>& fields);
+
+std::string compress(std::string_view bytes);
+/// Nothing where the data is not a whole frame of exactly `size` bytes.
+std::optional<std::string> decompress(std::string_view data, std::int64_t size);
+
+std::string_view stored_name(ArtifactKind kind);
+std::optional<ArtifactKind> artifact_kind(std::string_view name);
+
+/// One JSON object; the trial's `order` and `from_cache` belong to a run and are not stored.
+std::string trial_json(const Trial& trial);
+std::optional<Trial> trial_from_json(std::string_view text);
+
+}  // namespace culet

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// Opening the store and keeping it open: folder and lock, moving a damaged file aside, forks, and
+// warnings.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "cache/sqlite_cache.h"
+
+namespace culet {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Opening takes milliseconds; a lock held longer belongs to a stopped process.
+constexpr std::chrono::seconds kLockPatience{10};
+
+/// Held while the store's file is opened, made or moved aside, so that no process moves the fresh
+/// file of another.
+class OpeningLock {
+ public:
+  static Result<OpeningLock> acquire(const std::string& path) {
+    OpeningLock lock;
+    lock.fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (lock.fd_ < 0) return fail(ErrorCode::io, fmt::format("{}: {}", path, strerror(errno)));
+    const auto give_up = std::chrono::steady_clock::now() + kLockPatience;
+    while (::flock(lock.fd_, LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK && errno != EINTR) break;  // no locks here: as good as it gets
+      if (std::chrono::steady_clock::now() > give_up) {
+        return fail(ErrorCode::io, fmt::format("{}: held by another process for over {} s", path,
+                                               kLockPatience.count()));
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    return lock;
+  }
+  OpeningLock(OpeningLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  OpeningLock& operator=(OpeningLock&&) = delete;
+  ~OpeningLock() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+ private:
+  OpeningLock() = default;
+  int fd_ = -1;
+};
+
+/// culet.sqlite.damaged, then culet.sqlite.2.damaged and so on: an earlier one is never replaced.
+std::string damaged_name(const std::string& path) {
+  std::string name = path + ".damaged";
+  std::error_code ignored;
+  for (int i = 2; fs::exists(name, ignored); ++i) name = fmt::format("{}.{}.damaged", path, i);
+  return name;
+}
+
+/// Moves the file and its log; together they are what was there. Returns the new name.
+Result<std::string> move_aside(const std::string& path) {
+  const std::string name = damaged_name(path);
+  std::error_code error;
+  fs::rename(path, name, error);
+  if (error) {
+    return fail(ErrorCode::io,
+                fmt::format("{}: is damaged and cannot be moved aside: {}", path, error.message()));
+  }
+  fs::rename(path + "-wal", name + "-wal", error);
+  fs::remove(path + "-shm", error);
+  return name;
+}
+
+Result<void> make_folder(const std::string& folder) {
+  // Components that are missing are made for their owner only: the store holds code that is loaded.
+  std::string part;
+  for (const fs::path& name : fs::path(folder)) {
+    part = part.empty() ? name.string() : (fs::path(part) / name).string();
+    if (::mkdir(part.c_str(), 0700) == 0 || errno == EEXIST) continue;
+    const int why = errno;
+    // Others may be unwritable and yet lead to a folder that is there.
+    std::error_code ignored;
+    if (fs::is_directory(part, ignored)) continue;
+    return fail(ErrorCode::io,
+                fmt::format("{}: cannot make the folder: {}", folder, strerror(why)));
+  }
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored)) {
+    return fail(ErrorCode::io, fmt::format("{}: is not a folder", folder));
+  }
+  return {};
+}
+
+std::string moved_text(std::string_view why, std::string_view name) {
+  return fmt::format("cache: damaged file ({}) moved to {}; starting a fresh one", why, name);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Cache>> SqliteCache::open(const std::string& folder) {
+  if (auto made = make_folder(folder); !made) return tl::unexpected(made.error());
+  std::shared_ptr<SqliteCache> cache(new SqliteCache((fs::path(folder) / "culet.sqlite").string()));
+  if (auto opened = cache->reopen(); !opened) return tl::unexpected(opened.error());
+  return std::shared_ptr<Cache>(std::move(cache));
+}
+
+Result<void> SqliteCache::reopen() {
+  auto lock = OpeningLock::acquire(path_ + ".lock");
+  if (!lock) return tl::unexpected(lock.error());
+  return open_locked();
+}
+
+Result<void> SqliteCache::open_locked() {
+  auto opened = Database::open(path_);
+  if (!opened && opened.error().kind == OpenFailure::Kind::damaged) {
+    auto moved = move_aside(path_);
+    if (!moved) return tl::unexpected(moved.error());
+    warnings_.push_back(moved_text(opened.error().message, *moved));
+    opened = Database::open(path_);
+  }
+  if (!opened) return fail(ErrorCode::io, "cache: " + opened.error().message);
+  database_ = std::move(*opened);
+  process_ = ::getpid();
+  return {};
+}
+
+Database* SqliteCache::database() {
+  if (process_ != ::getpid()) {
+    // A connection does not survive a fork: SQLite's locks belong to the parent.
+    if (database_) database_.release()->abandon();
+    if (auto opened = reopen(); !opened) warn_once("reopen", opened.error().message);
+    process_ = ::getpid();
+  }
+  return database_.get();
+}
+
+void SqliteCache::settle(DbStatus status, std::string_view doing) {
+  if (status == DbStatus::row || status == DbStatus::done) return;
+  const std::string message = database_->message();
+  if (status == DbStatus::failed) {
+    warn_once(std::string(doing),
+              fmt::format("cache: cannot {} {}: {}; going on without", doing, path_, message));
+    return;
+  }
+  const std::unique_ptr<Database> damaged = std::move(database_);
+  damaged->leave_as_is();
+  if (auto opened = replace_damaged(*damaged, message); !opened) {
+    warn_once("reopen", opened.error().message);
+  }
+}
+
+Result<void> SqliteCache::replace_damaged(const Database& damaged, const std::string& message) {
+  auto lock = OpeningLock::acquire(path_ + ".lock");
+  if (!lock) return tl::unexpected(lock.error());
+  if (damaged.is_at(path_)) {  // another process may have moved it already
+    auto moved = move_aside(path_);
+    if (!moved) return tl::unexpected(moved.error());
+    warnings_.push_back(moved_text(fmt::format("{}: {}", path_, message), *moved));
+  }
+  return open_locked();
+}
+
+void SqliteCache::warn_once(const std::string& kind, std::string text) {
+  if (warned_.insert(kind).second) warnings_.push_back(std::move(text));
+}
+
+void SqliteCache::entry_is_damaged(std::string_view what) {
+  ++damaged_;
+  warn_once("entry",
+            fmt::format("cache: {}: entry does not match its checksum and is ignored ({}); "
+                        "`culet cache verify` lists all such",
+                        path_, what));
+}
+
+std::string SqliteCache::take_warning() {
+  const std::lock_guard lock(mutex_);
+  if (warnings_.empty()) return {};
+  std::string first = std::move(warnings_.front());
+  warnings_.pop_front();
+  return first;
+}
+
+}  // namespace culet
