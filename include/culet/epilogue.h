@@ -59,6 +59,10 @@ class Epilogue {
   /// Canonical text: parses back to an equal tree. Operands print their dtype where one was given.
   std::string text() const;
 
+  /// The same expression where operands without a dtype of their own take `dtype` (D's), and those
+  /// that state exactly that dtype no longer need to.
+  Epilogue with_default_dtype(DType dtype) const;
+
   bool is_identity() const;
   const std::vector<EpilogueNode>& nodes()
       const;  ///< topological order, the last one is the result

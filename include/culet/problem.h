@@ -61,11 +61,11 @@ struct Problem {
   std::int64_t lda = 0;
   std::int64_t ldb = 0;
   std::int64_t ldd = 0;
-  /// Batch strides in elements; 0 broadcasts (A and B only). Resolved for batch > 1, 0 for batch
-  /// == 1.
-  std::int64_t stride_a = 0;
-  std::int64_t stride_b = 0;
-  std::int64_t stride_d = 0;
+  /// Batch strides in elements; -1 stands for tight, 0 broadcasts (A and B only). Resolved for
+  /// batch > 1, 0 for batch <= 1 in a validated problem.
+  std::int64_t stride_a = -1;
+  std::int64_t stride_b = -1;
+  std::int64_t stride_d = -1;
   /// Guaranteed alignment of the base pointers, in bytes. 16 unless stated (a power of two, at
   /// least the element size).
   int align_a = 16;
@@ -89,12 +89,13 @@ struct Problem {
   /// The canonical text; `parse(text())` gives an equal problem. Defaults are not printed.
   std::string text() const;
 
-  /// Fills in defaults (leading dimensions, batch strides, range) where they are 0 and checks every
-  /// rule.
+  /// Fills in defaults (leading dimensions and range where they are 0, batch strides where they are
+  /// -1) and checks every rule. Validating twice changes nothing.
   Result<Problem> validated() const;
 
-  /// The same problem at another m (range and tight batch strides follow; explicit leading
-  /// dimensions stay).
+  /// The same problem at another m. Without a range, m_range and tight leading dimensions and batch
+  /// strides follow and explicit ones stay. With one, new_m must lie in it and memory stays laid out
+  /// for the largest m of the range.
   Result<Problem> with_m(std::int64_t new_m) const;
 
   bool is_empty() const { return m == 0 || n == 0 || batch == 0; }  ///< nothing to launch
