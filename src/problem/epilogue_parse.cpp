@@ -50,7 +50,7 @@ class Builder {
     }
     EpilogueNode node;
     node.kind = EpilogueNode::Kind::unary;
-    node.op = op;
+    node.op = std::string(op);
     node.lhs = x;
     return add(std::move(node));
   }
@@ -58,7 +58,7 @@ class Builder {
   int binary(std::string_view op, int x, int y) {
     EpilogueNode node;
     node.kind = EpilogueNode::Kind::binary;
-    node.op = op;
+    node.op = std::string(op);
     node.lhs = x;
     node.rhs = y;
     return add(std::move(node));
