@@ -7,6 +7,8 @@ add_library(culet_options INTERFACE)
 target_include_directories(culet_options INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> ${PROJECT_SOURCE_DIR}/src)
 target_compile_options(culet_options INTERFACE -Wall -Wextra $<$<BOOL:${CULET_WERROR}>:-Werror>)
+# g++ 12 and 13 warn falsely where strings are joined at -O2 and above (GCC bug 105651).
+target_compile_options(culet_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
 target_link_libraries(culet_options INTERFACE tl::expected culet_fmt Threads::Threads ${CMAKE_DL_LIBS})
 
 set(CULET_OBJECTS "")
