@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# clang-format over every C++ file of the repository: says which lines differ and fails, or with --fix rewrites them.
+# clang-format over every C++ file of the repository: says which files differ and fails, or with --fix rewrites them.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -18,9 +18,11 @@ if [ "${1:-}" = --fix ]; then
   echo "$files" | xargs clang-format -i
   exit
 fi
-if echo "$files" | xargs clang-format --dry-run -Werror; then
+differing=$(echo "$files" | xargs clang-format --dry-run 2>&1 | sed -n 's/^\([^:]*\):\([0-9]*\):.*clang-format-violations.*/\1/p' | sort | uniq -c)
+if [ -z "$differing" ]; then
   echo "format: $(echo "$files" | wc -l) files are formatted"
 else
+  echo "$differing" | sed 's/^ *\([0-9]*\) \(.*\)/\2: \1 places differ/' >&2
   echo "format: FAILED, run \`make format\`" >&2
   exit 1
 fi
