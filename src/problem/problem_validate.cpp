@@ -106,23 +106,22 @@ Check check_accumulate(const Problem& p) {
                            to_string(acc), to_string(p.a), allowed));
 }
 
-Check check_ld(std::string_view name, std::int64_t ld, std::int64_t tight, std::string_view what) {
+Check check_ld(std::string_view name, std::int64_t ld, std::int64_t tight, Order order) {
   if (ld < 0) return wrong(fmt::format("{}: {} is negative", name, ld));
   if (ld < tight) {
-    return wrong(fmt::format("{}: {} is smaller than {} {}", name, ld, what, tight));
+    const std::string_view line = order == Order::row_major ? "row" : "column";
+    const char matrix = static_cast<char>(name.back() - 'a' + 'A');
+    return wrong(fmt::format("{}: {} is smaller than the {} length {} of {}", name, ld, line, tight,
+                             matrix));
   }
   if (ld > kMaxSpan) return wrong(fmt::format("{}: {} is larger than 2^58", name, ld));
   return {};
 }
 
 Check check_lds(const Problem& p) {
-  const std::string_view a =
-      p.a_order == Order::row_major ? "the row length of A," : "the column length of A,";
-  const std::string_view b =
-      p.b_order == Order::row_major ? "the row length of B," : "the column length of B,";
-  if (const Check c = check_ld("lda", p.lda, tight_lda(p), a); !c) return c;
-  if (const Check c = check_ld("ldb", p.ldb, tight_ldb(p), b); !c) return c;
-  return check_ld("ldd", p.ldd, tight_ldd(p), "the row length of D,");
+  if (const Check c = check_ld("lda", p.lda, tight_lda(p), p.a_order); !c) return c;
+  if (const Check c = check_ld("ldb", p.ldb, tight_ldb(p), p.b_order); !c) return c;
+  return check_ld("ldd", p.ldd, tight_ldd(p), Order::row_major);
 }
 
 __extension__ typedef __int128 Wide;
