@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 
+#include "base/files.h"
 #include "cache/memory_cache.h"
 #include "cache/sqlite_cache.h"
 #include "culet/cache.h"
@@ -33,17 +34,12 @@ Result<std::shared_ptr<Cache>> open_cache(const std::string& path) {
   if (asked == "none") return std::make_shared<MemoryCache>();
   if (!asked.empty()) return SqliteCache::open(asked);
 
-  std::string folder = variable("XDG_CACHE_HOME");
-  // The XDG specification says to ignore relative paths.
-  if (folder.empty() || folder.front() != '/') {
-    const std::string home = variable("HOME");
-    if (home.empty()) {
-      return std::make_shared<MemoryCache>(
-          "cache: no HOME, XDG_CACHE_HOME or CULET_CACHE: nothing is kept after this run");
-    }
-    folder = home + "/.cache";
+  const std::string folder = user_cache_dir();
+  if (folder.empty()) {
+    return std::make_shared<MemoryCache>(
+        "cache: no HOME, XDG_CACHE_HOME or CULET_CACHE: nothing is kept after this run");
   }
-  auto store = SqliteCache::open(folder + "/culet");
+  auto store = SqliteCache::open(folder);
   if (store) return store;
   return std::make_shared<MemoryCache>(store.error().message + "; nothing is kept after this run");
 }

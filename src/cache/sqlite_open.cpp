@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,6 +14,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/files.h"
 #include "cache/sqlite_cache.h"
 
 namespace culet {
@@ -32,13 +32,15 @@ class OpeningLock {
   static Result<OpeningLock> acquire(const std::string& path) {
     OpeningLock lock;
     lock.fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (lock.fd_ < 0) return fail(ErrorCode::io, fmt::format("{}: {}", path, strerror(errno)));
+    if (lock.fd_ < 0) {
+      return fail(ErrorCode::io, fmt::format("cache: cannot open {}: {}", path, strerror(errno)));
+    }
     const auto give_up = std::chrono::steady_clock::now() + kLockPatience;
     while (::flock(lock.fd_, LOCK_EX | LOCK_NB) != 0) {
       if (errno != EWOULDBLOCK && errno != EINTR) break;  // no locks here: as good as it gets
       if (std::chrono::steady_clock::now() > give_up) {
-        return fail(ErrorCode::io, fmt::format("{}: held by another process for over {} s", path,
-                                               kLockPatience.count()));
+        return fail(ErrorCode::io, fmt::format("cache: {} is held by another process for over {} s",
+                                               path, kLockPatience.count()));
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
@@ -77,26 +79,6 @@ Result<std::string> move_aside(const std::string& path) {
   return name;
 }
 
-Result<void> make_folder(const std::string& folder) {
-  // Components that are missing are made for their owner only: the store holds code that is loaded.
-  std::string part;
-  for (const fs::path& name : fs::path(folder)) {
-    part = part.empty() ? name.string() : (fs::path(part) / name).string();
-    if (::mkdir(part.c_str(), 0700) == 0 || errno == EEXIST) continue;
-    const int why = errno;
-    // Others may be unwritable and yet lead to a folder that is there.
-    std::error_code ignored;
-    if (fs::is_directory(part, ignored)) continue;
-    return fail(ErrorCode::io,
-                fmt::format("{}: cannot make the folder: {}", folder, strerror(why)));
-  }
-  std::error_code ignored;
-  if (!fs::is_directory(folder, ignored)) {
-    return fail(ErrorCode::io, fmt::format("{}: is not a folder", folder));
-  }
-  return {};
-}
-
 std::string moved_text(std::string_view why, std::string_view name) {
   return fmt::format("cache: damaged file ({}) moved to {}; starting a fresh one", why, name);
 }
@@ -104,7 +86,9 @@ std::string moved_text(std::string_view why, std::string_view name) {
 }  // namespace
 
 Result<std::shared_ptr<Cache>> SqliteCache::open(const std::string& folder) {
-  if (auto made = make_folder(folder); !made) return tl::unexpected(made.error());
+  if (auto made = make_folders(folder); !made) {
+    return fail(ErrorCode::io, "cache: " + made.error().message);
+  }
   std::shared_ptr<SqliteCache> cache(new SqliteCache((fs::path(folder) / "culet.sqlite").string()));
   if (auto opened = cache->reopen(); !opened) return tl::unexpected(opened.error());
   return std::shared_ptr<Cache>(std::move(cache));

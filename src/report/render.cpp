@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// From a format's name to its view.
+#include <string>
+
+#include "report/views.h"
+
+namespace culet {
+
+Result<ReportFormat> parse_report_format(std::string_view text) {
+  if (text == "table") return ReportFormat::table;
+  if (text == "json") return ReportFormat::json;
+  if (text == "csv") return ReportFormat::csv;
+  if (text == "md") return ReportFormat::md;
+  return fail(ErrorCode::invalid_argument,
+              "unknown format '" + std::string(text) + "'; known are table, json, csv, md");
+}
+
+std::string render(const std::vector<TuneReport>& reports, const Counts& counts,
+                   ReportFormat format, const RenderOptions& options) {
+  switch (format) {
+    case ReportFormat::table:
+      return render_table(reports, counts, options);
+    case ReportFormat::json:
+      return render_json(reports, counts);
+    case ReportFormat::csv:
+      return render_csv(reports);
+    case ReportFormat::md:
+      return render_markdown(reports, counts, options);
+  }
+  return {};
+}
+
+}  // namespace culet

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// The view for people: a block for each problem (what was chosen, how fast, against what, why, and
+// the best of the others), then one line a problem and what it all comes to.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "report/columns.h"
+#include "report/views.h"
+
+namespace culet {
+namespace {
+
+constexpr std::size_t kWidth = 120;
+constexpr std::size_t kIndent = 2;
+constexpr std::size_t kLabel = 9;
+/// From this many problems on the summary says more than the blocks.
+constexpr std::size_t kSummaryFrom = 2;
+
+std::string field(std::string_view label, std::string_view text) {
+  const std::size_t begin = kIndent + kLabel;
+  return fmt::format("{:>{}}{:<{}}{}\n", "", kIndent, label, kLabel,
+                     wrapped(text, kWidth, begin, begin));
+}
+
+std::string name_of_vendor(const Trial& trial) {
+  return fmt::format("{} us, {}", microseconds(seconds_of(trial)),
+                     trial.candidate.steps.front().backend);
+}
+
+std::string against(const TuneReport& report) {
+  const Trial *first = report.vendor_default(), *best = report.vendor_best();
+  if (best == nullptr) return "no vendor plan";
+  std::string text;
+  if (first != nullptr) {
+    text = fmt::format("{} the vendor's default ({}), ", times(report.vs_default()),
+                       name_of_vendor(*first));
+  }
+  return text + fmt::format("{} its best ({})", times(report.vs_best()), name_of_vendor(*best));
+}
+
+std::string speed(const TuneReport& report, const Trial& choice) {
+  const auto seconds = seconds_of(choice);
+  if (!seconds) {
+    if (!choice.estimate) return "not measured";
+    return fmt::format("{} us estimated, limited by {}", microseconds(choice.estimate->seconds),
+                       to_string(choice.estimate->limiter));
+  }
+  std::string text =
+      fmt::format("{} us ({} to {}), {} TFLOP/s, {} GB/s", microseconds(seconds),
+                  microseconds(choice.timing->low), microseconds(choice.timing->high),
+                  short_number(*tflops(report.problem, seconds)),
+                  short_number(*gbytes_per_s(report.problem, seconds)));
+  if (choice.estimate) {
+    text += fmt::format(
+        ", {:.0f}% of the roofline estimate ({} us, {})", 100 * choice.estimate->seconds / *seconds,
+        microseconds(choice.estimate->seconds), to_string(choice.estimate->limiter));
+  }
+  return text;
+}
+
+/// The first rows, and in any case the choice and the vendor's default.
+std::vector<std::size_t> rows_to_show(const TuneReport& report, int rows) {
+  std::vector<std::size_t> shown;
+  const Trial* first = report.vendor_default();
+  for (std::size_t i = 0; i < report.trials.size(); ++i) {
+    const Trial* trial = &report.trials[i];
+    if (rows <= 0 || i < static_cast<std::size_t>(rows) || trial == report.choice() ||
+        trial == first) {
+      shown.push_back(i);
+    }
+  }
+  return shown;
+}
+
+bool failed(const Trial& trial) {
+  return trial.outcome != Outcome::measured && trial.outcome != Outcome::ranked;
+}
+
+Columns trial_columns(const TuneReport& report, const std::vector<std::size_t>& shown,
+                      bool all_reasons) {
+  Columns table;
+  table.column("", Columns::Align::left);
+  table.column("median us");
+  table.column("interval us");
+  table.column("x best");
+  table.column("estimate us");
+  table.column("limiter", Columns::Align::left);
+  table.column("outcome", Columns::Align::left);
+  table.column("candidate", Columns::Align::left);
+  const Trial* best = report.vendor_best();
+  for (const std::size_t i : shown) {
+    const Trial& trial = report.trials[i];
+    const bool chosen = &trial == report.choice();
+    const auto seconds = seconds_of(trial);
+    const auto interval = seconds ? fmt::format("{} - {}", microseconds(trial.timing->low),
+                                                microseconds(trial.timing->high))
+                                  : "-";
+    table.row({chosen ? ">" : " ", microseconds(seconds), interval, times(ratio_to(best, seconds)),
+               trial.estimate ? microseconds(trial.estimate->seconds) : "-",
+               trial.estimate ? std::string(to_string(trial.estimate->limiter)) : "-",
+               std::string(to_string(trial.outcome)), trial.candidate.text()},
+              chosen          ? Shade::good
+              : failed(trial) ? Shade::bad
+                              : Shade::plain);
+    if (!trial.reason.empty() && (all_reasons || failed(trial))) {
+      table.note(trial.reason, Shade::dim);
+    }
+  }
+  return table;
+}
+
+/// "... and 12 more: 10 ranked, 2 build_failed"
+std::string others(const TuneReport& report, const std::vector<std::size_t>& shown) {
+  std::map<Outcome, int, std::greater<>> hidden;
+  int count = 0;
+  for (std::size_t i = 0; i < report.trials.size(); ++i) {
+    if (std::binary_search(shown.begin(), shown.end(), i)) continue;
+    ++hidden[report.trials[i].outcome];
+    ++count;
+  }
+  if (count == 0) return {};
+  std::string text = fmt::format("... and {} more", count);
+  const char* separator = ": ";
+  for (const auto& [outcome, number] : hidden) {
+    text += fmt::format("{}{} {}", separator, number, to_string(outcome));
+    separator = ", ";
+  }
+  return std::string(kIndent, ' ') + text + "\n";
+}
+
+std::string block(const TuneReport& report, const RenderOptions& options) {
+  std::string out = shaded(report.problem.text(), Shade::bold, options.color);
+  if (report.from_cache) out += shaded("  (from the cache)", Shade::dim, options.color);
+  out += "\n";
+  if (const Trial* choice = report.choice(); choice != nullptr) {
+    out += field("chosen", choice->candidate.text());
+    out += field("time", speed(report, *choice));
+    if (seconds_of(*choice)) out += field("against", against(report));
+  }
+  out += field("why", report.why);
+  if (!report.trials.empty()) {
+    const auto shown = rows_to_show(report, options.rows);
+    out += trial_columns(report, shown, options.rows <= 0).text(kWidth, kIndent, options.color);
+    out += others(report, shown);
+  }
+  if (options.rows <= 0) {
+    for (const Refusal& refusal : report.refusals) {
+      out += field("refused", fmt::format("{}: {}", refusal.backend, refusal.reason));
+    }
+  }
+  return out;
+}
+
+std::string summary(const std::vector<TuneReport>& reports, bool color) {
+  const bool measured = std::any_of(reports.begin(), reports.end(), [](const TuneReport& r) {
+    return r.choice() != nullptr && seconds_of(*r.choice());
+  });
+  Columns table;
+  table.column("problem", Columns::Align::left, 48);
+  if (measured) {
+    for (const char* name : {"us", "TFLOP/s", "GB/s", "x default", "x best"}) table.column(name);
+  } else {
+    table.column("estimate us");
+    table.column("limiter", Columns::Align::left);
+  }
+  table.column("chosen", Columns::Align::left);
+  for (const TuneReport& report : reports) {
+    std::vector<std::string> cells{report.problem.text()};
+    const Trial* choice = report.choice();
+    const auto seconds = choice == nullptr ? std::nullopt : seconds_of(*choice);
+    const auto estimate = choice == nullptr ? std::nullopt : choice->estimate;
+    if (measured) {
+      const auto figure = [](std::optional<double> value) {
+        return value ? short_number(*value) : "-";
+      };
+      cells.insert(cells.end(), {microseconds(seconds), figure(tflops(report.problem, seconds)),
+                                 figure(gbytes_per_s(report.problem, seconds)),
+                                 times(report.vs_default()), times(report.vs_best())});
+    } else {
+      cells.push_back(estimate ? microseconds(estimate->seconds) : "-");
+      cells.emplace_back(estimate ? to_string(estimate->limiter) : "-");
+    }
+    cells.push_back(choice == nullptr ? report.why : choice->candidate.text());
+    const auto ratio = report.vs_default();
+    table.row(std::move(cells), !ratio ? Shade::plain : *ratio > 1 ? Shade::good : Shade::plain);
+  }
+  return table.text(kWidth, 0, color);
+}
+
+}  // namespace
+
+std::string render_table(const std::vector<TuneReport>& reports, const Counts& counts,
+                         const RenderOptions& options) {
+  if (reports.empty()) return "No problems.\n";
+  const DeviceSpec& device = reports.front().device;
+  std::string out =
+      shaded(fmt::format("{} ({}{})", device.name, device.architecture,
+                         device.present ? "" : ", a description: nothing is measured"),
+             Shade::dim, options.color) +
+      "\n\n";
+  if (!options.summary_only) {
+    for (const TuneReport& report : reports) out += block(report, options) + "\n";
+  }
+  if (options.summary_only || reports.size() >= kSummaryFrom) {
+    out += summary(reports, options.color) + "\n";
+  }
+  for (const std::string& line : summary_lines(totals_of(reports), counts)) out += line + "\n";
+  return out;
+}
+
+}  // namespace culet
