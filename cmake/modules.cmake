@@ -55,10 +55,19 @@ culet_module(report culet_tuner)
 file(GLOB_RECURSE kernel_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels/*.cuh ${PROJECT_SOURCE_DIR}/src/kernels/*.h)
 set(embedded ${PROJECT_BINARY_DIR}/generated/embedded_kernels.cpp)
 add_custom_command(OUTPUT ${embedded}
-  COMMAND ${CMAKE_COMMAND} -DOUTPUT=${embedded} -DROOT=${PROJECT_SOURCE_DIR}/src/kernels "-DFILES=${kernel_files}"
+  COMMAND ${CMAKE_COMMAND} -DOUTPUT=${embedded} -DFUNCTION=embedded_kernel_table -DROOT=${PROJECT_SOURCE_DIR}/src/kernels "-DFILES=${kernel_files}"
           -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
   DEPENDS ${kernel_files} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake VERBATIM)
 target_sources(culet_codegen PRIVATE ${embedded})
+
+# Device presets likewise.
+file(GLOB preset_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/device/presets/*.json)
+set(presets ${PROJECT_BINARY_DIR}/generated/embedded_presets.cpp)
+add_custom_command(OUTPUT ${presets}
+  COMMAND ${CMAKE_COMMAND} -DOUTPUT=${presets} -DFUNCTION=embedded_preset_table -DROOT=${PROJECT_SOURCE_DIR}/src/device/presets
+          "-DFILES=${preset_files}" -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
+  DEPENDS ${preset_files} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake VERBATIM)
+target_sources(culet_device PRIVATE ${presets})
 
 foreach(module cache candidate device report problem benchmark)
   target_link_libraries(culet_${module} PRIVATE nlohmann_json::nlohmann_json)
