@@ -199,7 +199,8 @@ struct LaunchSpec {
   std::int64_t zeroed_prefix = 0;  ///< bytes of the scratch that must be zero before the first run
                                    ///< (the kernel leaves them so)
   std::int64_t packed_b_bytes =
-      0;  ///< > 0: the step reads B from a buffer prepared once by `pack_entry`
+      0;  ///< > 0: the step reads B from a buffer prepared once by `pack_entry`; the whole of it,
+          ///< in equal shares for batch entries that have a B of their own
   std::string pack_entry;
 
   /// JSON text; `from_json(json())` gives the same launch.
