@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// The rounds of a race.
+#include "benchmark/race.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace culet::benchmark {
+namespace {
+
+class Race {
+ public:
+  Race(int count, const std::vector<bool>& droppable, const RaceRules& rules)
+      : rules_(rules), entries_(static_cast<std::size_t>(count)) {
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      entries_[i].droppable = i < droppable.size() && droppable[i];
+      running_.push_back(static_cast<int>(i));
+    }
+  }
+
+  std::vector<RaceResult> run() {
+    const MeasurePolicy& policy = rules_.policy;
+    for (int round = 0; round < policy.max_rounds && !running_.empty() && !stopped(); ++round) {
+      run_round(round);
+      const bool enough = round + 1 >= policy.min_rounds;
+      if (round >= 1) drop_hopeless();
+      if (enough) keep_undecided();
+      if (rules_.on_round) {
+        const bool more = !running_.empty() && round + 1 < policy.max_rounds;
+        rules_.on_round(round + 1, !more     ? round + 1
+                                   : !enough ? policy.min_rounds
+                                             : policy.max_rounds);
+      }
+    }
+    std::vector<RaceResult> results;
+    for (Entry& entry : entries_) results.push_back(finish(entry));
+    return results;
+  }
+
+ private:
+  struct Entry {
+    bool droppable = false;
+    std::vector<double> rounds;
+    RaceResult result;  ///< outcome other than measured: out of the race with this
+  };
+
+  bool stopped() const { return rules_.stop != nullptr && rules_.stop->load(); }
+
+  // Even rounds run forwards, odd ones backwards, so that a drift of clocks or temperature falls
+  // on all alike, and nobody always runs in the wake of the same neighbour.
+  void run_round(int round) {
+    std::vector<int> order = running_;
+    if (round % 2 == 1) std::reverse(order.begin(), order.end());
+    for (const int index : order) {
+      if (stopped()) return;
+      Entry& entry = entries_[static_cast<std::size_t>(index)];
+      const Result<double> seconds = rules_.sample(index, round);
+      if (!seconds) {
+        retire(index, outcome_of(seconds.error()), seconds.error().message);
+      } else if (*seconds > rules_.policy.trial_seconds) {
+        retire(index, Outcome::timed_out,
+               fmt::format("one run takes {:.3g} s, more than the {:.3g} s a trial may", *seconds,
+                           rules_.policy.trial_seconds));
+      } else {
+        entry.rounds.push_back(*seconds);
+      }
+    }
+    std::erase_if(running_, [&](int index) {
+      return entries_[static_cast<std::size_t>(index)].result.outcome != Outcome::measured;
+    });
+  }
+
+  void retire(int index, Outcome outcome, std::string reason) {
+    RaceResult& result = entries_[static_cast<std::size_t>(index)].result;
+    result.outcome = outcome;
+    result.reason = std::move(reason);
+    if (rules_.left) rules_.left(index);
+  }
+
+  Timing timing(int index) const {
+    return summarise(entries_[static_cast<std::size_t>(index)].rounds, rules_.statistic);
+  }
+
+  int leader() const {
+    int best = -1;
+    double best_seconds = 0;
+    for (const int index : running_) {
+      if (entries_[static_cast<std::size_t>(index)].rounds.empty()) continue;
+      const double seconds = timing(index).median;
+      if (best < 0 || seconds < best_seconds) {
+        best = index;
+        best_seconds = seconds;
+      }
+    }
+    return best;
+  }
+
+  template <typename Keep>
+  void keep_if(const Keep& keep) {
+    std::vector<int> kept;
+    for (const int index : running_) {
+      if (keep(index)) {
+        kept.push_back(index);
+      } else if (rules_.left) {
+        rules_.left(index);
+      }
+    }
+    running_ = std::move(kept);
+  }
+
+  void drop_hopeless() {
+    const int best = leader();
+    if (best < 0) return;
+    const double limit = timing(best).median * rules_.policy.drop_ratio;
+    keep_if([&](int index) {
+      const Entry& entry = entries_[static_cast<std::size_t>(index)];
+      return !entry.droppable || entry.rounds.empty() || timing(index).median <= limit;
+    });
+  }
+
+  /// Keeps the leader and those whose interval overlaps its own; nobody once the leader stands
+  /// alone, or once all that is left is known to a quarter of the noise floor, which more rounds
+  /// would not tell apart either.
+  void keep_undecided() {
+    const int best = leader();
+    if (best < 0) return;
+    const Timing lead = timing(best);
+    keep_if([&](int index) { return index == best || timing(index).low <= lead.high; });
+    const double sharp = rules_.policy.noise_floor / 4;
+    const bool settled = std::all_of(running_.begin(), running_.end(), [&](int index) {
+      const Timing t = timing(index);
+      return t.high - t.low <= sharp * t.median;
+    });
+    if (running_.size() == 1 || settled) keep_if([](int) { return false; });
+  }
+
+  RaceResult finish(Entry& entry) const {
+    RaceResult result = std::move(entry.result);
+    if (result.outcome != Outcome::measured) return result;
+    if (entry.rounds.empty()) {
+      result.outcome = Outcome::ranked;
+      result.reason = "stopped before it was timed";
+      return result;
+    }
+    result.timing = summarise(entry.rounds, rules_.statistic);
+    return result;
+  }
+
+  const RaceRules& rules_;
+  std::vector<Entry> entries_;
+  std::vector<int> running_;
+};
+
+}  // namespace
+
+Outcome outcome_of(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::out_of_budget:
+      return Outcome::timed_out;
+    case ErrorCode::build_failed:
+    case ErrorCode::unsupported:
+    case ErrorCode::invalid_argument:
+      return Outcome::build_failed;
+    default:
+      return Outcome::crashed;
+  }
+}
+
+std::vector<RaceResult> run_race(int count, const std::vector<bool>& droppable,
+                                 const RaceRules& rules) {
+  return Race(count, droppable, rules).run();
+}
+
+}  // namespace culet::benchmark

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// The schedule of timing: rounds over all candidates in alternating order, dropping the hopeless,
+// going on only while the leaders cannot be told apart. Knows no device: what a sample is, the
+// caller says.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <vector>
+
+#include "benchmark/statistics.h"
+#include "benchmark/trial_runner.h"
+
+namespace culet::benchmark {
+
+struct RaceRules {
+  MeasurePolicy policy;
+  Statistic statistic = Statistic::median;
+  const std::atomic<bool>* stop = nullptr;
+  /// Seconds of one run of a candidate in a round. Errors end its race: out_of_budget as timed_out,
+  /// build_failed as such, all others as crashed.
+  std::function<Result<double>(int candidate, int round)> sample;
+  /// A candidate has left the race: its resources may go.
+  std::function<void(int candidate)> left;
+  std::function<void(int round, int total)> on_round;
+};
+
+std::vector<RaceResult> run_race(int count, const std::vector<bool>& droppable,
+                                 const RaceRules& rules);
+
+/// The outcome an error of building or running a candidate stands for.
+Outcome outcome_of(const Error& error);
+
+}  // namespace culet::benchmark

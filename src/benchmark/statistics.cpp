@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// The two statistics a timing can be.
+#include "benchmark/statistics.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+namespace culet::benchmark {
+namespace {
+
+/// How many of n sorted values may be cut off at each end so that the rest still covers the
+/// distribution's median with 95 %: the count below the median is binomial(n, 1/2). 0 for n < 6,
+/// where even all of them cover it with less.
+int cut_for_median(int n) {
+  double probability = std::ldexp(1.0, -n);  // of exactly i values below the median
+  double below = 0;
+  int cut = 0;
+  for (int i = 0; i < n / 2; ++i) {
+    below += probability;
+    if (below > 0.025) break;
+    cut = i;
+    probability = probability * (n - i) / (i + 1);
+  }
+  return cut;
+}
+
+}  // namespace
+
+Statistic statistic_for(DeviceKind device) {
+  return device == DeviceKind::cuda ? Statistic::median : Statistic::minimum;
+}
+
+double median_of(std::vector<double> values) {
+  assert(!values.empty());
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+Timing summarise(std::vector<double> rounds, Statistic statistic) {
+  assert(!rounds.empty());
+  std::sort(rounds.begin(), rounds.end());
+  const auto n = static_cast<int>(rounds.size());
+  Timing timing;
+  timing.samples = n;
+  if (statistic == Statistic::median) {
+    const auto cut = static_cast<std::size_t>(cut_for_median(n));
+    timing.median = median_of(rounds);
+    timing.low = rounds[cut];
+    timing.high = rounds[rounds.size() - 1 - cut];
+    return timing;
+  }
+  // Interference only ever adds time, so the smallest value is nearest to the machine's own. How
+  // well it is supported shows in how far up the lower quartile lies: at least the second smallest.
+  const int quartile = std::min(n - 1, std::max(1, n / 4));
+  timing.median = timing.low = rounds.front();
+  timing.high = rounds[static_cast<std::size_t>(quartile)];
+  return timing;
+}
+
+}  // namespace culet::benchmark
