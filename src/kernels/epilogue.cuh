@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// Seam 3 of 3: from accumulators to D. A consumer warpgroup calls begin() for an output tile, visit()
+// for each of its blocks of 64 rows, and end() once after its last tile; whatever the block computes
+// passes here exactly once, after any split of k has been summed.
+//
+// D leaves by one of two ways. Where D's rows allow it (16-bit elements, rows of a multiple of 16
+// bytes) a block is written to shared memory in slabs of columns, in the copy engine's swizzle, and the
+// copy engine stores them, clipped to D. Else every thread stores its own elements.
+#pragma once
+#include "operands.cuh"
+#include "swizzle.cuh"
+
+namespace culet::kernels {
+
+/// Where D is and how large it is.
+struct Output {
+  void* d;
+  i64 ld;            ///< elements between rows
+  i64 batch_stride;  ///< elements between batches
+  i32 m;
+  i32 n;
+};
+
+template <class Config, class Epilogue>
+class TileEpilogue {
+ public:
+  static constexpr int kRegisters = Config::tile_n / 2;
+  static constexpr int kOperands = Epilogue::Operands::count;
+  static constexpr int kSlabRowBytes = Config::slab_n * 2;
+  static constexpr u32 kSlabBytes = 64 * kSlabRowBytes;
+
+  /// `buffers`: shared address of this warpgroup's slabs; `barrier`: its named barrier; `thread`: in
+  /// the warpgroup.
+  CULET_DEVICE TileEpilogue(const Output& output, const OperandPointers<kOperands>& operands,
+                            const TensorMap* d_map, u32 buffers, int barrier, int thread)
+      : output_(output),
+        operands_(operands),
+        d_map_(d_map),
+        buffers_(buffers),
+        barrier_(barrier),
+        thread_(thread) {}
+
+  /// The warpgroup's first row and column of the tile.
+  CULET_DEVICE void begin(i32 m, i32 n, i32 batch) {
+    m_ = m;
+    n_ = n;
+    batch_ = batch;
+  }
+
+  /// Rows 64 * block ... of the warpgroup's part of the tile.
+  CULET_DEVICE void visit(int block, const float (&values)[kRegisters]) {
+    const i32 row = m_ + 64 * block + fragment_row(thread_, 0);
+    RowValues rows;
+    load_rows(row, rows);
+    if constexpr (Config::tma_store) {
+#pragma unroll
+      for (int slab = 0; slab < Config::tile_n / Config::slab_n; ++slab) {
+        store_slab(slab, m_ + 64 * block, row, rows, values);
+      }
+    } else {
+      store_direct(row, rows, values);
+    }
+  }
+
+  CULET_DEVICE void end() {
+    if constexpr (Config::tma_store) {
+      if (thread_ == 0) tma_store_wait_all();
+    }
+  }
+
+ private:
+  /// Operands that stay the same along the thread's two rows of a block.
+  struct RowValues {
+    float x[2][kOperands + 1];
+  };
+
+  CULET_DEVICE void load_rows(i32 row, RowValues& rows) const {
+    if constexpr (kOperands > 0) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        if (row + 8 * half < output_.m) {
+          Epilogue::Operands::load_rows(operands_.pointer, row + 8 * half, rows.x[half]);
+        }
+      }
+    }
+  }
+
+  /// The thread's two elements (row, column) and (row, column + 1).
+  CULET_DEVICE void evaluate_pair(const float* row_values, i32 row, i32 column, float first,
+                                  float second, float (&result)[2]) const {
+    result[0] = first;
+    result[1] = second;
+    if constexpr (!Epilogue::identity) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        float x[kOperands + 1];
+#pragma unroll
+        for (int operand = 0; operand < kOperands; ++operand) x[operand] = row_values[operand];
+        if constexpr (kOperands > 0) {
+          if (row >= output_.m || column + i >= output_.n) continue;
+          const i64 offset = batch_ * output_.batch_stride + row * output_.ld + column + i;
+          Epilogue::Operands::load_columns(operands_.pointer, column + i, offset, x);
+        }
+        result[i] = Epilogue::apply(result[i], x);
+      }
+    }
+  }
+
+  /// Columns slab_n * slab ... of a block through shared memory.
+  CULET_DEVICE void store_slab(int slab, i32 block_row, i32 row, const RowValues& rows,
+                               const float (&values)[kRegisters]) {
+    const u32 buffer = buffers_ + ring_ * kSlabBytes;
+    ring_ = ring_ + 1 == Config::slab_buffers ? 0 : ring_ + 1;
+    // The store that last used this buffer must have read it.
+    if (thread_ == 0) tma_store_wait_read<Config::slab_buffers - 1>();
+    barrier_sync(barrier_, 128);
+    const int lane = thread_ % 32;
+    const u32 line = static_cast<u32>((thread_ / 32) * 16 + stmatrix_row(lane)) * kSlabRowBytes;
+#pragma unroll
+    for (int part = 0; part < Config::slab_n / 16; ++part) {
+      const int first = slab * (Config::slab_n / 2) + part * 8;
+      u32 word[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const i32 column = n_ + fragment_column(thread_, first + 2 * i);
+        float result[2];
+        evaluate_pair(rows.x[i % 2], row + 8 * (i % 2), column, values[first + 2 * i],
+                      values[first + 2 * i + 1], result);
+        word[i] = pack_pair<Config::d>(result[0], result[1]);
+      }
+      const u32 offset = line + static_cast<u32>(part * 16 + stmatrix_column(lane)) * 2;
+      stmatrix_x4(buffer + swizzle<kSlabRowBytes>(offset), word[0], word[1], word[2], word[3]);
+    }
+    fence_shared_to_async();
+    barrier_sync(barrier_, 128);
+    if (thread_ == 0) {
+      tma_store(d_map_, buffer, n_ + slab * Config::slab_n, block_row, batch_);
+      tma_store_commit();
+    }
+  }
+
+  CULET_DEVICE void store_direct(i32 row, const RowValues& rows,
+                                 const float (&values)[kRegisters]) const {
+#pragma unroll
+    for (int index = 0; index < kRegisters; index += 2) {
+      const int half = (index / 2) % 2;
+      const i32 m = row + 8 * half;
+      const i32 n = n_ + fragment_column(thread_, index);
+      float result[2];
+      evaluate_pair(rows.x[half], m, n, values[index], values[index + 1], result);
+      if (m >= output_.m || n >= output_.n) continue;
+      const i64 offset = batch_ * output_.batch_stride + m * output_.ld + n;
+      if constexpr (Config::d_pairs) {
+        if (n + 1 < output_.n) {
+          store_pair(offset, result);
+          continue;
+        }
+        store_element<Config::d>(output_.d, offset, result[0]);
+      } else {
+        store_element<Config::d>(output_.d, offset, result[0]);
+        if (n + 1 < output_.n) store_element<Config::d>(output_.d, offset + 1, result[1]);
+      }
+    }
+  }
+
+  /// Two neighbours in one store: D is aligned to pairs and its strides are even.
+  CULET_DEVICE void store_pair(i64 offset, const float (&pair)[2]) const {
+    if constexpr (Config::d == DType::f32) {
+      struct alignas(8) Pair {
+        float first, second;
+      };
+      *reinterpret_cast<Pair*>(static_cast<float*>(output_.d) + offset) = Pair{pair[0], pair[1]};
+    } else {
+      *reinterpret_cast<u32*>(static_cast<u16*>(output_.d) + offset) =
+          pack_pair<Config::d>(pair[0], pair[1]);
+    }
+  }
+
+  const Output& output_;
+  const OperandPointers<kOperands>& operands_;
+  const TensorMap* d_map_;
+  u32 buffers_;
+  int barrier_;
+  int thread_;
+  int ring_ = 0;
+  i32 m_ = 0, n_ = 0, batch_ = 0;
+};
+
+}  // namespace culet::kernels

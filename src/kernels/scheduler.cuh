@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// Seam 1 of 3: which piece of work comes next. A persistent block walks the pieces index, index +
+// workers, ...; every piece is an output tile (of a cluster) and a range of k. Everything here is a
+// run-time value, so sizes, raster, grouping and split count never cost a compilation.
+#pragma once
+#include "base.cuh"
+
+namespace culet::kernels {
+
+/// The grid of pieces. Tiles are those of a whole cluster.
+struct TileGrid {
+  i32 tiles_m = 1;
+  i32 tiles_n = 1;
+  i32 batch = 1;
+  i32 splits = 1;
+  i32 k_tiles = 1;
+  /// Tiles are walked in bands of `group` of them along one dimension, that dimension fastest, so
+  /// that the tiles in flight share operands in L2.
+  i32 group = 1;
+  bool along_n = false;  ///< bands along n; else along m
+
+  CULET_HD constexpr u32 tiles() const {
+    return static_cast<u32>(tiles_m) * static_cast<u32>(tiles_n) * static_cast<u32>(batch);
+  }
+  CULET_HD constexpr u32 pieces() const { return tiles() * static_cast<u32>(splits); }
+};
+
+struct Piece {
+  i32 tile_m = 0;  ///< in tiles
+  i32 tile_n = 0;
+  i32 batch = 0;
+  i32 split = 0;
+  i32 k_begin = 0;  ///< in tiles of k
+  i32 k_count = 0;
+  u32 tile = 0;  ///< number of the output tile over all batches
+};
+
+/// Piece `index` of 0 .. pieces()-1. Splits are slowest, so that the parts of one tile run at the same
+/// time on different multiprocessors. With splits <= k_tiles every piece has some k.
+CULET_HD constexpr Piece piece_at(const TileGrid& grid, u32 index) {
+  Piece piece;
+  const u32 tiles = grid.tiles();
+  const u32 per_batch = static_cast<u32>(grid.tiles_m) * static_cast<u32>(grid.tiles_n);
+  u32 rest = index;
+  if (grid.splits > 1) {
+    piece.split = static_cast<i32>(index / tiles);
+    rest = index % tiles;
+  }
+  piece.tile = rest;
+  if (grid.batch > 1) {
+    piece.batch = static_cast<i32>(rest / per_batch);
+    rest = rest % per_batch;
+  }
+  const u32 inner = static_cast<u32>(grid.along_n ? grid.tiles_n : grid.tiles_m);
+  const u32 outer = static_cast<u32>(grid.along_n ? grid.tiles_m : grid.tiles_n);
+  const u32 group = static_cast<u32>(grid.group);
+  const u32 band = rest / (group * outer);
+  const u32 first = band * group;
+  const u32 height = smaller(group, inner - first);
+  const u32 within = rest - band * group * outer;
+  const i32 fast = static_cast<i32>(first + within % height);
+  const i32 slow = static_cast<i32>(within / height);
+  piece.tile_m = grid.along_n ? slow : fast;
+  piece.tile_n = grid.along_n ? fast : slow;
+  // The first k_tiles % splits parts have one tile more. In 32 bits: a 64-bit division would cost the
+  // producer more registers than it has.
+  const i32 each = grid.k_tiles / grid.splits;
+  const i32 longer = grid.k_tiles % grid.splits;
+  piece.k_begin = each * piece.split + smaller(piece.split, longer);
+  piece.k_count = each + (piece.split < longer ? 1 : 0);
+  return piece;
+}
+
+}  // namespace culet::kernels

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// D = epilogue(A * B^T) on Hopper, A [M, K] and B [N, K] contiguous in k, 16-bit floats: the copy
+// engine fills a ring of shared-memory stages, warpgroups multiply from it. One warp of the first
+// warpgroup produces, the others consume; blocks are persistent and walk pieces of work by
+// scheduler.cuh. In a cluster the blocks of a column share B, those of a row share A: each loads its
+// share and sends it to all of them.
+//
+// Schedules: cooperative, where the consumers split a tile's rows, or ping-pong, where each of two
+// consumers owns whole tiles, so that one multiplies while the other stores.
+//
+// The generated translation unit holds this file, a struct with the constants below, the epilogue and
+// an entry point that calls dense_kernel.
+#pragma once
+#include "accumulate.cuh"
+#include "epilogue.cuh"
+#include "scheduler.cuh"
+#include "split_k.cuh"
+
+namespace culet::kernels {
+
+/// The kernel's run-time arguments.
+template <int Operands>
+struct DenseArguments {
+  Output output;
+  OperandPointers<Operands> operands;
+  SplitWorkspace split;
+  TileGrid grid;
+  i32 a_batched;  ///< 0 where one A serves all batches
+  i32 b_batched;
+};
+
+/// What follows from a Config:
+///   struct Config {
+///     static constexpr DType type, d;            // of A and B; of D
+///     static constexpr int tile_m, tile_n;       // of a block
+///     static constexpr int cluster_m, cluster_n, stages, occupancy;
+///     static constexpr bool pingpong, tma_store, d_pairs;
+///     static constexpr int slab_n, slab_buffers; // of the epilogue's shared memory
+///   };
+template <class Config>
+struct DenseShape {
+  static constexpr int kTileK = 64;
+  static constexpr int kConsumers =
+      Config::pingpong ? 2 : Config::tile_m == 64 ? 1 : Config::tile_m == 192 ? 3 : 2;
+  static constexpr int kThreads = 128 * (1 + kConsumers);
+  static constexpr int kRows = Config::pingpong ? Config::tile_m : Config::tile_m / kConsumers;
+  static constexpr int kBlocks = kRows / 64;  ///< of 64 rows, of one consumer
+  static constexpr int kClusterBlocks = Config::cluster_m * Config::cluster_n;
+  static constexpr u32 kABytes = Config::tile_m * kTileK * 2;
+  static constexpr u32 kBBytes = Config::tile_n * kTileK * 2;
+  static constexpr u32 kSlabBytes =
+      Config::tma_store ? 64 * Config::slab_n * 2 * Config::slab_buffers : 0;
+  static constexpr u32 kB = Config::stages * kABytes;  ///< offsets in shared memory
+  static constexpr u32 kSlabs = kB + Config::stages * kBBytes;
+  static constexpr u32 kBarriers = kSlabs + kConsumers * kSlabBytes;
+  static constexpr u32 kTurns = kBarriers + 2 * 8 * Config::stages;
+  static constexpr u32 kSharedBytes = kTurns + 8 * 2;
+  /// Registers a thread: the producer needs few; consumers take what is left of the block's registers
+  /// at launch, in steps of 8 (asking for more than that waits for ever). With one consumer and one
+  /// block a multiprocessor nothing is gained by moving them.
+  static constexpr int kAtLaunch = 65536 / Config::occupancy / kThreads / 8 * 8;
+  static constexpr bool kMoveRegisters = kConsumers > 1 || Config::occupancy > 1;
+  static constexpr int kAccumulators = kBlocks * Config::tile_n / 2;
+  /// Tiles so large that their sum fills the registers do not split k, which would spill.
+  static constexpr bool kSplits = kAccumulators < 192;
+  static constexpr int kProducerRegisters = kConsumers == 3 ? 32 : kAccumulators > 192 ? 24 : 40;
+  static constexpr int kConsumerRegisters =
+      smaller((kAtLaunch * (1 + kConsumers) - kProducerRegisters) / kConsumers / 8 * 8, 240);
+  static_assert(kRows % 64 == 0 && Config::tile_n % 8 == 0 && Config::tile_n <= 256);
+  static_assert(!Config::tma_store || Config::tile_n % Config::slab_n == 0);
+};
+
+/// Named barriers; 0 is __syncthreads().
+constexpr int kConsumerBarrier = 1;  ///< and one more for each further consumer
+
+template <class Config>
+CULET_DEVICE void produce(const TensorMap* a_map, const TensorMap* b_map, const TileGrid& grid,
+                          i32 a_batched, i32 b_batched, u32 shared,
+                          const Ring<Config::stages, DenseShape<Config>::kClusterBlocks>& ring) {
+  using Shape = DenseShape<Config>;
+  const u32 rank = Shape::kClusterBlocks > 1 ? cluster_rank() : 0;
+  const i32 rank_m = static_cast<i32>(rank) / Config::cluster_n;
+  const i32 rank_n = static_cast<i32>(rank) % Config::cluster_n;
+  // A block loads its share of the rows that it has in common with others.
+  constexpr i32 kShareA = Config::tile_m / Config::cluster_n;
+  constexpr i32 kShareB = Config::tile_n / Config::cluster_m;
+  const u16 same_row = static_cast<u16>(((1 << Config::cluster_n) - 1) << (rank_m * Config::cluster_n));
+  u16 same_column = 0;
+  for (int i = 0; i < Config::cluster_m; ++i) {
+    same_column = static_cast<u16>(same_column | (1 << (i * Config::cluster_n + rank_n)));
+  }
+  RingPosition<Config::stages> at;
+  const u32 pieces = grid.pieces();
+  const u32 workers = gridDim.x / Shape::kClusterBlocks;
+  for (u32 index = blockIdx.x / Shape::kClusterBlocks; index < pieces; index += workers) {
+    const Piece piece = piece_at(grid, index);
+    const i32 m = (piece.tile_m * Config::cluster_m + rank_m) * Config::tile_m + rank_n * kShareA;
+    const i32 n = (piece.tile_n * Config::cluster_n + rank_n) * Config::tile_n + rank_m * kShareB;
+    const i32 batch_a = piece.batch * a_batched;
+    const i32 batch_b = piece.batch * b_batched;
+    for (i32 tile = piece.k_begin; tile < piece.k_begin + piece.k_count; ++tile) {
+      const u32 barrier = ring.acquire(at, Shape::kABytes + Shape::kBBytes);
+      const u32 a = shared + at.stage * Shape::kABytes + rank_n * kShareA * 128;
+      const u32 b = shared + Shape::kB + at.stage * Shape::kBBytes + rank_m * kShareB * 128;
+      const i32 k = tile * Shape::kTileK;
+      if constexpr (Config::cluster_n > 1) {
+        tma_load_multicast(a, a_map, barrier, same_row, k, m, batch_a);
+      } else {
+        tma_load(a, a_map, barrier, k, m, batch_a);
+      }
+      if constexpr (Config::cluster_m > 1) {
+        tma_load_multicast(b, b_map, barrier, same_column, k, n, batch_b);
+      } else {
+        tma_load(b, b_map, barrier, k, n, batch_b);
+      }
+      at.advance();
+    }
+  }
+}
+
+/// Turns of the two ping-pong consumers at the tensor core: a barrier each, at which the other one
+/// arrives when it has issued all of its tile. The first turn of consumer 0 is free.
+struct Turns {
+  u32 barriers;
+  int consumer;
+  u32 count = 0;
+
+  CULET_DEVICE void wait() {
+    mbarrier_wait(barriers + 8 * consumer, (count & 1) ^ (consumer == 0 ? 1 : 0));
+    ++count;
+  }
+  CULET_DEVICE void pass_on(int lane) const {
+    if (lane == 0) mbarrier_arrive(barriers + 8 * (1 - consumer));
+  }
+};
+
+template <class Config, class Epilogue>
+CULET_DEVICE void consume(const DenseArguments<Epilogue::Operands::count>& args,
+                          const TensorMap* d_map, u32 shared, int consumer, int thread,
+                          const Ring<Config::stages, DenseShape<Config>::kClusterBlocks>& ring) {
+  using Shape = DenseShape<Config>;
+  const int lane = thread % 32;
+  const int barrier = kConsumerBarrier + consumer;
+  const i32 first_row = Config::pingpong ? 0 : consumer * Shape::kRows;
+  const u64 a = k_major_descriptor(shared + static_cast<u32>(first_row) * 128);
+  const u64 b = k_major_descriptor(shared + Shape::kB);
+  TileEpilogue<Config, Epilogue> epilogue(args.output, args.operands, d_map,
+                                          shared + Shape::kSlabs + consumer * Shape::kSlabBytes,
+                                          barrier, thread);
+  AccumulateF32<Config::type, Shape::kBlocks, Config::tile_n, Config::stages, Shape::kClusterBlocks>
+      accumulator;
+  Turns turns{shared + Shape::kTurns, consumer};
+  RingPosition<Config::stages> at;
+  const u32 pieces = args.grid.pieces();
+  const u32 workers = gridDim.x / Shape::kClusterBlocks;
+  u32 turn = 0;
+  for (u32 index = blockIdx.x / Shape::kClusterBlocks; index < pieces; index += workers, ++turn) {
+    const i32 k_tiles = piece_at(args.grid, index).k_count;
+    if constexpr (Config::pingpong) {
+      if ((turn & 1) != static_cast<u32>(consumer)) {
+        at.skip(static_cast<u32>(k_tiles));
+        continue;
+      }
+      turns.wait();
+    }
+    accumulator.run(ring, at, k_tiles, a, b, Shape::kABytes, Shape::kBBytes, lane, [&] {
+      if constexpr (Config::pingpong) turns.pass_on(lane);
+    });
+    // Worked out again rather than kept: the main loop has no registers to spare.
+    u32 same = index;
+    asm volatile("" : "+r"(same));
+    const Piece piece = piece_at(args.grid, same);
+    const u32 rank = Shape::kClusterBlocks > 1 ? cluster_rank() : 0;
+    const i32 rank_m = static_cast<i32>(rank) / Config::cluster_n;
+    const i32 rank_n = static_cast<i32>(rank) % Config::cluster_n;
+    if (Shape::kSplits && args.grid.splits > 1) {
+      // Tiles of a cluster have their own places in the workspace.
+      const u32 slot = (piece.tile * Shape::kClusterBlocks + rank) * Shape::kConsumers +
+                       (Config::pingpong ? 0 : consumer);
+      constexpr i64 kPart = 128 * Shape::kAccumulators;
+      float* parts = args.split.partials + static_cast<i64>(slot) * args.grid.splits * kPart;
+      if (!sum_splits(accumulator.values, args.split.counters + slot, parts, kPart, piece.split,
+                      args.grid.splits, thread, barrier)) {
+        continue;
+      }
+    }
+    epilogue.begin((piece.tile_m * Config::cluster_m + rank_m) * Config::tile_m + first_row,
+                   (piece.tile_n * Config::cluster_n + rank_n) * Config::tile_n, piece.batch);
+#pragma unroll
+    for (int block = 0; block < Shape::kBlocks; ++block) {
+      epilogue.visit(block, accumulator.values[block]);
+    }
+  }
+  epilogue.end();
+}
+
+/// The whole kernel; `shared` is its dynamic shared memory, aligned to 1024 bytes.
+template <class Config, class Epilogue>
+CULET_DEVICE void dense_kernel(const TensorMap* a_map, const TensorMap* b_map, const TensorMap* d_map,
+                               const DenseArguments<Epilogue::Operands::count>& args,
+                               void* shared_memory) {
+  using Shape = DenseShape<Config>;
+  const u32 shared = shared_address(shared_memory);
+  const int thread = static_cast<int>(threadIdx.x);
+  const Ring<Config::stages, Shape::kClusterBlocks> ring(shared + Shape::kBarriers);
+  if (thread == 0) {
+    prefetch_map(a_map);
+    prefetch_map(b_map);
+    if constexpr (Config::tma_store) prefetch_map(d_map);
+    ring.init(4 * (Config::pingpong ? 1 : Shape::kConsumers));
+    mbarrier_init(shared + Shape::kTurns, 4);
+    mbarrier_init(shared + Shape::kTurns + 8, 4);
+    fence_mbarrier_init();
+  }
+  // A block must not write to another's barriers or stages before they are initialised.
+  if constexpr (Shape::kClusterBlocks > 1) {
+    cluster_sync();
+  } else {
+    __syncthreads();
+  }
+  wait_for_earlier_kernels();
+  let_later_kernels_start();
+  // The warpgroup's number must be uniform for the compiler to give each branch its own registers.
+  const int group = __shfl_sync(0xFFFFFFFF, thread / 128, 0);
+  if (group == 0) {
+    if constexpr (Shape::kMoveRegisters) give_registers<Shape::kProducerRegisters>();
+    if (thread == 0) {
+      produce<Config>(a_map, b_map, args.grid, args.a_batched, args.b_batched, shared, ring);
+    }
+    __syncwarp();
+  } else {
+    if constexpr (Shape::kMoveRegisters) take_registers<Shape::kConsumerRegisters>();
+    consume<Config, Epilogue>(args, d_map, shared, group - 1, thread % 128, ring);
+  }
+  // ... nor may it leave while another still writes to its shared memory.
+  if constexpr (Shape::kClusterBlocks > 1) cluster_sync();
+}
+
+}  // namespace culet::kernels

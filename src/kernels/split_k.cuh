@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// Summing the parts of an output tile whose k was split over several blocks. Every warpgroup stores its
+// part, in the order its registers stand, and counts itself in; the last one to arrive adds all parts
+// in the order of k, so the result does not depend on who was last, and nobody ever waits. The last one
+// also sets the counter back to zero for the next run.
+#pragma once
+#include "ptx.cuh"
+
+namespace culet::kernels {
+
+struct SplitWorkspace {
+  u32* counters;    ///< one a warpgroup and output tile, zero between runs
+  float* partials;  ///< parts: [tile][split][warpgroup][register][thread]
+};
+
+CULET_DEVICE void load_four_in_order(const float* from, float (&x)[4]) {
+  asm volatile("ld.global.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3])
+               : "l"(from)
+               : "memory");
+}
+
+/// `slot` numbers (output tile, warpgroup); `parts` points at this warpgroup's part 0, further parts
+/// follow `stride` floats apart. Returns whether this warpgroup now holds the sum.
+template <int Blocks, int Registers>
+CULET_DEVICE bool sum_splits(float (&values)[Blocks][Registers], u32* counter, float* parts, i64 stride,
+                             int split, int splits, int thread, int barrier) {
+  static_assert(Registers % 4 == 0, "registers travel in fours");
+  struct alignas(16) Four {
+    float x[4];
+  };
+  Four* own = reinterpret_cast<Four*>(parts + split * stride) + thread;
+#pragma unroll
+  for (int block = 0; block < Blocks; ++block) {
+#pragma unroll
+    for (int i = 0; i < Registers; i += 4) {
+      own[(block * Registers + i) / 4 * 128] =
+          Four{{values[block][i], values[block][i + 1], values[block][i + 2], values[block][i + 3]}};
+    }
+  }
+  fence_gpu();
+  barrier_sync(barrier, 128);
+  bool last = false;
+  if (thread == 0) {
+    last = atomic_add_gpu(counter, 1) == static_cast<u32>(splits) - 1;
+    if (last) *counter = 0;
+  }
+  last = barrier_any(barrier, 128, last);
+  if (!last) return false;
+  fence_gpu();
+#pragma unroll
+  for (int block = 0; block < Blocks; ++block) {
+#pragma unroll
+    for (int i = 0; i < Registers; ++i) values[block][i] = 0;
+  }
+  const float* from = parts + 4 * thread;
+#pragma unroll 1
+  for (int part = 0; part < splits; ++part, from += stride) {
+#pragma unroll
+    for (int block = 0; block < Blocks; ++block) {
+#pragma unroll
+      for (int i = 0; i < Registers; i += 4) {
+        // In program order, so that few loads are in flight: the sum already fills the registers.
+        float x[4];
+        load_four_in_order(from + (block * Registers + i) * 128, x);
+#pragma unroll
+        for (int j = 0; j < 4; ++j) values[block][i + j] += x[j];
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace culet::kernels
