@@ -73,18 +73,23 @@ void append_flat(std::string_view name, std::set<std::string, std::less<>>* done
   }
 }
 
-// A float literal of exactly the nearest float's value. NaN cannot be written in an epilogue.
-std::string literal(double value) {
-  const float rounded = static_cast<float>(value);
-  if (std::isinf(rounded)) return rounded > 0 ? "(1e38f * 1e38f)" : "(-1e38f * 1e38f)";
-  std::string text = fmt::format("{:.9g}", rounded);
+// A literal of the nearest value of the type; parsing refuses what is not finite in double.
+std::string literal(double value, std::string_view type) {
+  std::string text;
+  if (type == "float") {
+    const float rounded = static_cast<float>(value);
+    if (std::isinf(rounded)) return rounded > 0 ? "(1e38f * 1e38f)" : "(-1e38f * 1e38f)";
+    text = fmt::format("{:.9g}", rounded);
+  } else {
+    text = fmt::format("{:.17g}", value);
+  }
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
-  text += 'f';
-  return std::signbit(rounded) ? "(" + text + ")" : text;
+  if (type == "float") return std::signbit(value) ? "(" + text + "f)" : text + "f";
+  return fmt::format("{}({})", type, text);
 }
 
 std::string expression(const EpilogueNode& node, const std::vector<std::string>& names,
-                       const std::vector<std::string>& operands) {
+                       const std::vector<std::string>& operands, std::string_view type) {
   const auto child = [&](int index) -> const std::string& {
     return names[static_cast<std::size_t>(index)];
   };
@@ -92,12 +97,12 @@ std::string expression(const EpilogueNode& node, const std::vector<std::string>&
     case EpilogueNode::Kind::acc:
       return "acc";
     case EpilogueNode::Kind::constant:
-      return literal(node.value);
+      return literal(node.value, type);
     case EpilogueNode::Kind::operand:
       return operands[static_cast<std::size_t>(node.operand)];
     case EpilogueNode::Kind::unary:
       if (node.op == "neg") return fmt::format("-{}", child(node.lhs));
-      if (node.op == "rcp") return fmt::format("1.0f / {}", child(node.lhs));
+      if (node.op == "rcp") return fmt::format("{}(1) / {}", type, child(node.lhs));
       return fmt::format("culet_{}({})", node.op, child(node.lhs));
     case EpilogueNode::Kind::binary:
       if (node.op.size() == 1) {
@@ -131,17 +136,18 @@ std::string flatten(std::string_view name) {
 }
 
 std::string epilogue_statements(const Epilogue& epilogue,
-                                const std::vector<std::string>& operand_expressions) {
+                                const std::vector<std::string>& operand_expressions,
+                                std::string_view type) {
   assert(operand_expressions.size() >= epilogue.operands().size());
   // A name for every node that is computed; acc and constants stand for themselves. Operands get
   // one, so that each is loaded once.
   std::string out;
   std::vector<std::string> names;
   for (const EpilogueNode& node : epilogue.nodes()) {
-    std::string text = expression(node, names, operand_expressions);
+    std::string text = expression(node, names, operand_expressions, type);
     if (node.kind != EpilogueNode::Kind::acc && node.kind != EpilogueNode::Kind::constant) {
       std::string name = fmt::format("v{}", names.size());
-      out += fmt::format("const float {} = {};\n", name, text);
+      out += fmt::format("const {} {} = {};\n", type, name, text);
       text = std::move(name);
     }
     names.push_back(std::move(text));

@@ -28,8 +28,10 @@ std::string flatten(std::string_view name);
 /// ...;`. Uses only the functions culet_relu, culet_gelu, culet_gelu_tanh, culet_silu,
 /// culet_sigmoid, culet_tanh, culet_exp, culet_abs, culet_sqrt, culet_max, culet_min of
 /// src/kernels/epilogue_math.h, which both kinds of kernels include.
+/// `type` is the type it computes in: "float", or "double" or the name of a template parameter.
 std::string epilogue_statements(const Epilogue& epilogue,
-                                const std::vector<std::string>& operand_expressions);
+                                const std::vector<std::string>& operand_expressions,
+                                std::string_view type = "float");
 
 /// A name for the dtype in generated code: "bf16", "f32" ...; an enumerator of `enum class DType`
 /// of kernels.
