@@ -23,11 +23,13 @@ fi
 
 python3 tools/check_layers.py || status=1
 log=$(mktemp)
-if python3 tools/check_layers_test.py >"$log" 2>&1; then
-  echo "layers: the checks' own $(sed -n 's/^Ran \([0-9]*\) tests.*/\1/p' "$log") tests pass"
-else
-  cat "$log" >&2
-  status=1
-fi
+for tests in check_layers_test test_summary_test; do
+  if python3 "tools/$tests.py" >"$log" 2>&1; then
+    echo "tools: $(sed -n 's/^Ran \([0-9]*\) tests.*/\1/p' "$log") tests of $tests.py pass"
+  else
+    cat "$log" >&2
+    status=1
+  fi
+done
 rm -f "$log"
 exit $status

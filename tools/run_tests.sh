@@ -16,7 +16,7 @@ rm -f "$results"
 for name in $(env | sed -n 's/^\(CULET_[A-Z_]*\)=.*/\1/p'); do unset "$name"; done
 
 ctest --test-dir "$folder" --parallel "$jobs" --output-on-failure --no-tests=error --timeout 300 \
-  --output-junit "$(pwd)/$results" --progress "$@"
+  --output-junit "$(pwd)/$results" "$@"
 status=$?
 python3 tools/test_summary.py "$results" || status=1
 exit $status
