@@ -19,6 +19,8 @@ Registry Registry::standard() {
   for (const auto& backend : {
            make_cublaslt_backend(),
            make_sm90_dense_backend(),
+           make_sm90_stream_backend(),
+           make_gemv_backend(),
            make_simt_backend(),
            make_pointwise_backend(),
            make_openblas_backend(),

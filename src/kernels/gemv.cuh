@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The culet authors
 //
-// D = epilogue(A * B^T) for a few rows of A (m = 1 .. 8, known at compile time) on ordinary cores, A [M, K] and B [N, K]
-// contiguous in k: the time is that of reading B once. Every warp streams whole rows of B past its lanes, 16 bytes a
-// lane, several loads in flight; A comes from L1. Warps of a block may share rows and split their k between them.
+// D = epilogue(A * B^T) for a few rows of A (m = 1 .. 8, known at compile time) on ordinary cores,
+// A [M, K] and B [N, K] contiguous in k: the time is that of reading B once. Every warp streams
+// whole rows of B past its lanes, 16 bytes a lane, several loads in flight; A comes from L1. Warps
+// of a block may share rows and split their k between them.
 //
-// Measured on an H200: two rows of B a warp with two loads each in flight and many resident warps beat deeper unrolling
-// with fewer warps, and A through L1 beats staging it in shared memory.
+// Measured on an H200: two rows of B a warp with two loads each in flight and many resident warps
+// beat deeper unrolling with fewer warps, and A through L1 beats staging it in shared memory.
 #pragma once
 #include "operands.cuh"
 
@@ -37,7 +38,7 @@ struct GemvArguments {
 template <class Config>
 struct GemvShape {
   static constexpr int kVector = 16 / size_of(Config::type);  ///< elements of a 16-byte load
-  static constexpr int kChunk = 32 * kVector;                 ///< elements of k a warp takes at once
+  static constexpr int kChunk = 32 * kVector;  ///< elements of k a warp takes at once
   static constexpr int kTileRows = Config::warps / Config::k_warps * Config::rows;
   static constexpr int kThreads = 32 * Config::warps;
   static constexpr int kValues = Config::rows * Config::m;  ///< accumulators a lane
@@ -81,7 +82,8 @@ CULET_DEVICE void unpack(const Vector16& v, float (&x)[Count]) {
   }
 }
 
-/// One exchange: lanes whose bit `distance` is set keep the upper half of the values, the others the lower.
+/// One exchange: lanes whose bit `distance` is set keep the upper half of the values, the others
+/// the lower.
 template <int Size>
 CULET_DEVICE float halve(const float (&x)[Size], int lane, int distance) {
   if constexpr (Size == 1) {
@@ -101,8 +103,8 @@ CULET_DEVICE float halve(const float (&x)[Size], int lane, int distance) {
   }
 }
 
-/// Sums each of the values over the warp's lanes. Value v ends in lane v * (32 / Size), Size the power of two that holds
-/// them: every exchange halves the number of values a lane still carries.
+/// Sums each of the values over the warp's lanes. Value v ends in lane v * (32 / Size), Size the
+/// power of two that holds them: every exchange halves the number of values a lane still carries.
 template <int Count>
 CULET_DEVICE float warp_sums(const float (&values)[Count], int lane) {
   constexpr int kSize = Count > 16 ? 32 : Count > 8 ? 16 : Count > 4 ? 8 : Count > 2 ? 4 : Count;
@@ -116,14 +118,16 @@ CULET_HD constexpr int lanes_per_value() {
   return Count > 16 ? 1 : Count > 8 ? 2 : Count > 4 ? 4 : Count > 2 ? 8 : 32 / Count;
 }
 
-/// One warp's share of the product: Config::rows rows of B against all rows of A, chunks k_warp, k_warp + k_warps, ...
+/// One warp's share of the product: Config::rows rows of B against all rows of A, chunks k_warp,
+/// k_warp + k_warps, ...
 template <class Config>
 class GemvStream {
  public:
   using Shape = GemvShape<Config>;
   using Element = StoredType<Config::type>;
 
-  CULET_DEVICE GemvStream(const Element* b, i64 ldb, i32 first_row, i32 n, i32 k, int k_warp, int lane)
+  CULET_DEVICE GemvStream(const Element* b, i64 ldb, i32 first_row, i32 n, i32 k, int k_warp,
+                          int lane)
       : k_(k), k_warp_(k_warp), lane_(lane) {
     const i32 chunks = (k + Shape::kChunk - 1) / Shape::kChunk;
     steps_ = k_warp < chunks ? (chunks - k_warp + Config::k_warps - 1) / Config::k_warps : 0;
@@ -222,7 +226,8 @@ CULET_DEVICE void gemv_kernel(const GemvArguments<Epilogue::Operands::count>& ar
     parts[k_warp][value % Config::m][row_in_tile + value / Config::m] = sum;
   }
   __syncthreads();
-  for (int i = static_cast<int>(threadIdx.x); i < Config::m * Shape::kTileRows; i += Shape::kThreads) {
+  for (int i = static_cast<int>(threadIdx.x); i < Config::m * Shape::kTileRows;
+       i += Shape::kThreads) {
     const int m = i / Shape::kTileRows;
     const i32 n = first_row + i % Shape::kTileRows;
     if (m >= args.m || n >= args.n) continue;

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The culet authors
 //
-// D = epilogue(A * B^T) on Hopper for a small m (up to 128): a GEMM whose time is that of reading B. A [M, K] and B [N, K]
-// are contiguous in k, 16-bit floats. The rows of B stand on WGMMA's 64-row side and those of A on its narrow one, so
-// little of the tensor core's work is padding; one warp streams B into a deep ring of stages, another one A.
+// D = epilogue(A * B^T) on Hopper for a small m (up to 128): a GEMM whose time is that of reading
+// B. A [M, K] and B [N, K] are contiguous in k, 16-bit floats. The rows of B stand on WGMMA's
+// 64-row side and those of A on its narrow one, so little of the tensor core's work is padding; one
+// warp streams B into a deep ring of stages, another one A.
 //
-// A block owns `rows` rows of B, any multiple of 8, so that the grid fills the device evenly; WGMMA still reads blocks of
-// 64 rows, and what lies behind the last row is computed and thrown away. k is split twice: the stages of a block go round
-// its consumer warpgroups, and the blocks of a cluster take a stretch of k each. The parts meet in shared memory, across
-// the cluster too: no workspace, no second kernel, and an order of summing that never changes.
+// A block owns `rows` rows of B, any multiple of 8, so that the grid fills the device evenly; WGMMA
+// still reads blocks of 64 rows, and what lies behind the last row is computed and thrown away. k
+// is split twice: the stages of a block go round its consumer warpgroups, and the blocks of a
+// cluster take a stretch of k each. The parts meet in shared memory, across the cluster too: no
+// workspace, no second kernel, and an order of summing that never changes.
 #pragma once
 #include "operands.cuh"
 #include "pipeline.cuh"
@@ -59,8 +61,10 @@ struct StreamShape {
   static constexpr u32 kBarriers = kParts + Config::groups * kPartBytes;
   static constexpr u32 kSharedBytes = kBarriers + 2 * 8 * Config::stages;
   /// Rows of the sum that a block of the cluster finishes: even, so that pairs stay together.
-  static constexpr int kSlice = ((Config::rows + Config::cluster - 1) / Config::cluster + 1) / 2 * 2;
-  static_assert(Config::rows % 8 == 0 && Config::width % 8 == 0 && Config::stages % Config::groups == 0);
+  static constexpr int kSlice =
+      ((Config::rows + Config::cluster - 1) / Config::cluster + 1) / 2 * 2;
+  static_assert(Config::rows % 8 == 0 && Config::width % 8 == 0 &&
+                Config::stages % Config::groups == 0);
 };
 
 /// A stretch of k in stages: this block's share.
@@ -75,8 +79,8 @@ CULET_HD constexpr StreamShare stream_share(i32 stages_of_k, int cluster, int ra
 
 /// Fills one operand's part of every stage: rows from `row` of `map`, `Boxes` boxes of 64 k.
 template <class Config, u32 BoxBytes>
-CULET_DEVICE void stream_operand(const TensorMap* map, u32 shared, u32 full, u32 empty, const StreamShare& share,
-                                 i32 row, i32 batch) {
+CULET_DEVICE void stream_operand(const TensorMap* map, u32 shared, u32 full, u32 empty,
+                                 const StreamShare& share, i32 row, i32 batch) {
   RingPosition<Config::stages> at;
   for (i32 i = 0; i < share.count; ++i) {
     mbarrier_wait(empty + 8 * at.stage, at.parity ^ 1);
@@ -92,10 +96,11 @@ CULET_DEVICE void stream_operand(const TensorMap* map, u32 shared, u32 full, u32
   }
 }
 
-/// A consumer warpgroup: stages group, group + groups, ... of the share into accumulators, then to its part in shared memory.
+/// A consumer warpgroup: stages group, group + groups, ... of the share into accumulators, then to
+/// its part in shared memory.
 template <class Config>
-CULET_DEVICE void stream_consume(u32 shared, float* part, u32 full, u32 empty, const StreamShare& share, int group,
-                                 int thread) {
+CULET_DEVICE void stream_consume(u32 shared, float* part, u32 full, u32 empty,
+                                 const StreamShare& share, int group, int thread) {
   using Shape = StreamShape<Config>;
   const int lane = thread % 32;
   float values[Shape::kBlocks][Config::width / 2];
@@ -121,7 +126,8 @@ CULET_DEVICE void stream_consume(u32 shared, float* part, u32 full, u32 empty, c
 #pragma unroll
         for (int block = 0; block < Shape::kBlocks; ++block) {
           Wgmma<Config::type, Config::width>::run(
-              values[block], descriptor_at(stage_b, box * Shape::kBoxB + 8 * kAtomBytes * block + 32 * step),
+              values[block],
+              descriptor_at(stage_b, box * Shape::kBoxB + 8 * kAtomBytes * block + 32 * step),
               descriptor_at(stage_a, box * Shape::kBoxA + 32 * step), true);
         }
       }
@@ -140,7 +146,8 @@ CULET_DEVICE void stream_consume(u32 shared, float* part, u32 full, u32 empty, c
 #pragma unroll
     for (int i = 0; i < Config::width / 2; ++i) {
       const int row = 64 * block + fragment_row(thread, i);
-      if (row < Config::rows) part[fragment_column(thread, i) * Shape::kPartStride + row] = values[block][i];
+      if (row < Config::rows)
+        part[fragment_column(thread, i) * Shape::kPartStride + row] = values[block][i];
     }
   }
 }
@@ -163,8 +170,8 @@ CULET_DEVICE FloatPair load_from_block(u32 shared, u32 rank) {
 
 /// Sums all parts of this block's slice of rows, in a fixed order, and stores the epilogue of them.
 template <class Config, class Epilogue>
-CULET_DEVICE void stream_finish(const StreamArguments<Epilogue::Operands::count>& args, u32 parts, u32 rank,
-                                i32 first_row, i32 batch, int thread) {
+CULET_DEVICE void stream_finish(const StreamArguments<Epilogue::Operands::count>& args, u32 parts,
+                                u32 rank, i32 first_row, i32 batch, int thread) {
   using Shape = StreamShape<Config>;
   constexpr int kPairs = Shape::kSlice / 2;
   const int slice = static_cast<int>(rank) * Shape::kSlice;
@@ -190,9 +197,11 @@ CULET_DEVICE void stream_finish(const StreamArguments<Epilogue::Operands::count>
       store_element<Config::d>(args.d, offset, first);
       continue;
     }
-    const float second = evaluate_element<Epilogue>(sum[1], args.operands.pointer, m, n + 1, offset + 1);
+    const float second =
+        evaluate_element<Epilogue>(sum[1], args.operands.pointer, m, n + 1, offset + 1);
     if constexpr (Config::d_pairs && size_of(Config::d) == 2) {
-      *reinterpret_cast<u32*>(static_cast<u16*>(args.d) + offset) = pack_pair<Config::d>(first, second);
+      *reinterpret_cast<u32*>(static_cast<u16*>(args.d) + offset) =
+          pack_pair<Config::d>(first, second);
     } else {
       store_element<Config::d>(args.d, offset, first);
       store_element<Config::d>(args.d, offset + 1, second);
@@ -200,10 +209,12 @@ CULET_DEVICE void stream_finish(const StreamArguments<Epilogue::Operands::count>
   }
 }
 
-/// The whole kernel; `shared_memory` is its dynamic shared memory, aligned to 1024 bytes. Grid: tiles * batch * cluster.
+/// The whole kernel; `shared_memory` is its dynamic shared memory, aligned to 1024 bytes. Grid:
+/// tiles * batch * cluster.
 template <class Config, class Epilogue>
 CULET_DEVICE void stream_kernel(const TensorMap* a_map, const TensorMap* b_map,
-                                const StreamArguments<Epilogue::Operands::count>& args, void* shared_memory) {
+                                const StreamArguments<Epilogue::Operands::count>& args,
+                                void* shared_memory) {
   using Shape = StreamShape<Config>;
   const u32 shared = shared_address(shared_memory);
   const u32 full = shared + Shape::kBarriers;
@@ -228,14 +239,16 @@ CULET_DEVICE void stream_kernel(const TensorMap* a_map, const TensorMap* b_map,
   if (warp == 4 * Config::groups) {
     if (thread % 32 == 0) {
       if (!Config::constant_b) wait_for_earlier_kernels();
-      stream_operand<Config, Shape::kBoxB>(b_map, shared, full, empty, share, first_row, batch * args.b_batched);
+      stream_operand<Config, Shape::kBoxB>(b_map, shared, full, empty, share, first_row,
+                                           batch * args.b_batched);
     }
     __syncwarp();
   } else if (warp == 4 * Config::groups + 1) {
     if (thread % 32 == 0) {
       wait_for_earlier_kernels();
       let_later_kernels_start();
-      stream_operand<Config, Shape::kBoxA>(a_map, shared + Shape::kA, full, empty, share, 0, batch * args.a_batched);
+      stream_operand<Config, Shape::kBoxA>(a_map, shared + Shape::kA, full, empty, share, 0,
+                                           batch * args.a_batched);
     }
     __syncwarp();
   } else {
@@ -250,7 +263,8 @@ CULET_DEVICE void stream_kernel(const TensorMap* a_map, const TensorMap* b_map,
     barrier_sync(1, 128 * Config::groups);
   }
   if (consumer) {
-    wait_for_earlier_kernels();  // operands of the epilogue may be an earlier kernel's, and so may D's last readers
+    wait_for_earlier_kernels();  // operands of the epilogue may be an earlier kernel's, and so may
+                                 // D's last readers
     stream_finish<Config, Epilogue>(args, shared + Shape::kParts, rank, first_row, batch, thread);
   }
   // A block must not leave while another still reads its parts.

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// The generated half of a CUDA translation unit: the constants of a configuration as a named
+// struct, and the epilogue as a struct that device code calls (src/kernels/operands.cuh says what
+// it must look like).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "culet/candidate.h"
+#include "culet/epilogue.h"
+
+namespace culet {
+
+/// Constants of a generated `struct Config`, written one a line in this order.
+class ConfigStruct {
+ public:
+  ConfigStruct& add(std::string_view name, DType value);
+  ConfigStruct& add(std::string_view name, std::int64_t value);
+  ConfigStruct& add(std::string_view name, bool value);
+  std::string text() const;
+
+ private:
+  std::string lines_;
+};
+
+/// `struct Epilogue { ... };` of an expression.
+std::string cuda_epilogue(const Epilogue& epilogue);
+
+/// A whole translation unit: the kernel file with its includes, the two structs, and the entry
+/// point's text.
+std::string cuda_translation_unit(std::string_view kernel_file, const ConfigStruct& config,
+                                  const Epilogue& epilogue, std::string_view entry_text);
+
+/// The epilogue's pointers as the last parameters of an entry point: ", const void* x0, const void*
+/// x1"; the same for initialising an OperandPointers: "{x0, x1}" or "{nullptr}"; and as launch
+/// arguments.
+std::string operand_parameters(const Epilogue& epilogue);
+std::string operand_initializer(const Epilogue& epilogue);
+void add_operand_arguments(const Epilogue& epilogue, std::vector<LaunchArg>* args);
+
+}  // namespace culet
