@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// The schedule of a race, with made-up times.
+#include "benchmark/race.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace culet::benchmark {
+namespace {
+
+MeasurePolicy quick() {
+  MeasurePolicy policy;
+  policy.min_rounds = 5;
+  policy.max_rounds = 25;
+  policy.drop_ratio = 1.25;
+  policy.trial_seconds = 10;
+  return policy;
+}
+
+TEST(Race, OrderAlternates) {
+  std::vector<std::vector<int>> rounds(25);
+  RaceRules rules;
+  rules.policy = quick();
+  rules.sample = [&](int index, int round) -> Result<double> {
+    rounds[static_cast<std::size_t>(round)].push_back(index);
+    return 1.0 + 0.001 * index;
+  };
+  run_race(3, {false, false, false}, rules);
+  EXPECT_EQ(rounds[0], (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(rounds[1], (std::vector<int>{2, 1, 0}));
+  EXPECT_EQ(rounds[2], (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(rounds[3], (std::vector<int>{2, 1, 0}));
+}
+
+TEST(Race, HopelessOnesLeaveAfterTwoRoundsUnlessTheyMayNot) {
+  std::vector<int> samples(3), left;
+  RaceRules rules;
+  rules.policy = quick();
+  rules.sample = [&](int index, int) -> Result<double> {
+    ++samples[static_cast<std::size_t>(index)];
+    return index == 0 ? 1.0 : 2.0;
+  };
+  rules.left = [&](int index) { left.push_back(index); };
+  const auto results = run_race(3, {true, true, false}, rules);
+  EXPECT_EQ(samples[1], 2);
+  EXPECT_EQ(samples[2], 5);  // the vendor's first stays for the minimum
+  ASSERT_FALSE(left.empty());
+  EXPECT_EQ(left.front(), 1);
+  for (const RaceResult& result : results) EXPECT_EQ(result.outcome, Outcome::measured);
+  EXPECT_EQ(results[1].timing.median, 2.0);
+  EXPECT_EQ(results[1].timing.samples, 2);
+}
+
+TEST(Race, ClearLeaderEndsItAtTheMinimum) {
+  int last = 0;
+  RaceRules rules;
+  rules.policy = quick();
+  rules.sample = [&](int index, int round) -> Result<double> {
+    last = round;
+    return 1.0 + 0.1 * index;
+  };
+  run_race(2, {false, false}, rules);
+  EXPECT_EQ(last + 1, 5);
+}
+
+TEST(Race, CloseRaceGoesOnAmongTheLeadersOnly) {
+  std::mt19937 random(3);
+  std::normal_distribution<double> noise(0, 0.02);
+  std::vector<int> samples(3);
+  RaceRules rules;
+  rules.policy = quick();
+  rules.sample = [&](int index, int) -> Result<double> {
+    ++samples[static_cast<std::size_t>(index)];
+    return (index == 2 ? 1.2 : 1.0) + noise(random);
+  };
+  run_race(3, {true, true, true}, rules);
+  EXPECT_EQ(samples[0], 25);
+  EXPECT_EQ(samples[1], 25);
+  EXPECT_LT(samples[2], 10);
+}
+
+TEST(Race, SharpTiesEndIt) {
+  std::vector<int> samples(2);
+  RaceRules rules;
+  rules.policy = quick();
+  rules.sample = [&](int index, int round) -> Result<double> {
+    ++samples[static_cast<std::size_t>(index)];
+    return 1.0 + 0.0005 * (round % 2);  // both the same to a twentieth of a per cent
+  };
+  run_race(2, {true, true}, rules);
+  EXPECT_EQ(samples[0], 5);
+}
+
+TEST(Race, FailuresAreTheirOwn) {
+  RaceRules rules;
+  rules.policy = quick();
+  rules.sample = [&](int index, int round) -> Result<double> {
+    if (index == 0 && round == 1) return fail(ErrorCode::device, "an illegal access");
+    if (index == 1) return 11.0;
+    if (index == 2) return fail(ErrorCode::build_failed, "no such symbol");
+    return 1.0;
+  };
+  const auto results = run_race(4, {true, true, true, true}, rules);
+  EXPECT_EQ(results[0].outcome, Outcome::crashed);
+  EXPECT_EQ(results[0].reason, "an illegal access");
+  EXPECT_EQ(results[1].outcome, Outcome::timed_out);
+  EXPECT_NE(results[1].reason.find("11 s"), std::string::npos) << results[1].reason;
+  EXPECT_EQ(results[2].outcome, Outcome::build_failed);
+  EXPECT_EQ(results[3].outcome, Outcome::measured);
+}
+
+TEST(Race, StopKeepsWhatWasFound) {
+  std::atomic<bool> stop = false;
+  RaceRules rules;
+  rules.policy = quick();
+  rules.stop = &stop;
+  rules.sample = [&](int index, int round) -> Result<double> {
+    if (round == 0 && index == 1) stop = true;
+    return 1.0;
+  };
+  const auto results = run_race(3, {true, true, true}, rules);
+  EXPECT_EQ(results[0].outcome, Outcome::measured);
+  EXPECT_EQ(results[1].outcome, Outcome::measured);
+  EXPECT_EQ(results[2].outcome, Outcome::ranked);
+  EXPECT_FALSE(results[2].reason.empty());
+}
+
+TEST(Race, ReportsRounds) {
+  std::vector<std::pair<int, int>> reported;
+  RaceRules rules;
+  rules.policy = quick();
+  rules.sample = [](int, int) -> Result<double> { return 1.0; };
+  rules.on_round = [&](int round, int total) { reported.emplace_back(round, total); };
+  run_race(1, {true}, rules);
+  ASSERT_EQ(reported.size(), 5u);
+  EXPECT_EQ(reported.front(), (std::pair{1, 5}));
+  EXPECT_EQ(reported.back(), (std::pair{5, 5}));
+}
+
+TEST(Race, NobodyRuns) {
+  RaceRules rules;
+  rules.policy = quick();
+  rules.sample = [](int, int) -> Result<double> { return 1.0; };
+  EXPECT_TRUE(run_race(0, {}, rules).empty());
+}
+
+}  // namespace
+}  // namespace culet::benchmark
