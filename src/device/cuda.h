@@ -80,9 +80,9 @@ struct LaunchConfig {
 };
 static_assert(sizeof(LaunchConfig) == 56);
 
-/// CUtensorMap: opaque, passed to kernels by value.
+/// CUtensorMap: opaque, passed to kernels by value. Not cleared: the driver writes all of it.
 struct alignas(64) TensorMap {
-  std::uint64_t opaque[16] = {};
+  std::uint64_t opaque[16];
 };
 static_assert(sizeof(TensorMap) == 128);
 
