@@ -137,7 +137,7 @@ void SqliteCache::store_code(const std::string& key, const Artifact& artifact) {
   {
     Statement store(*db, "INSERT OR REPLACE INTO code VALUES(?,?,?,?,?,?,?,?,?)");
     store.text(key).text(kind).text(artifact.entry).text(artifact.toolchain).text(artifact.log);
-    store.blob(bytes).blob(
+    store.blob(bytes).text(
         code_checksum(key, kind, artifact.entry, artifact.toolchain, artifact.log, bytes, size));
     status = store.integer(size).integer(now_seconds()).step();
   }

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// Files that are not what was written: whatever happened to them, the store gives the right entry
+// or none, and what was there stays somewhere.
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "cache/database.h"
+#include "fixtures.h"
+
+namespace culet {
+namespace {
+
+using namespace testing_cache;
+namespace fs = std::filesystem;
+
+constexpr int kEntries = 12;
+
+std::string contents(const std::string& path) { return read_file(path).value_or(""); }
+
+void overwrite(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+class Damage : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto folder = TemporaryFolder::make();
+    ASSERT_TRUE(folder.has_value());
+    folder_ = std::make_unique<TemporaryFolder>(std::move(*folder));
+    const auto cache = must_open(path());
+    fill(*cache, kEntries);
+    ASSERT_EQ(check(*cache, kEntries), 3 * kEntries);
+  }
+  std::string path() const { return folder_->path(); }
+  std::string file() const { return file_in(path()); }
+
+  /// Opens a store whose file was replaced by `bytes` and checks that those were kept.
+  void expect_moved_aside(const std::string& bytes) {
+    overwrite(file(), bytes);
+    fs::remove(file() + "-wal");
+    fs::remove(file() + "-shm");
+    const auto cache = must_open(path());
+    ASSERT_NE(cache, nullptr);
+    const std::string warning = cache->take_warning();
+    EXPECT_NE(warning.find("culet.sqlite.damaged"), std::string::npos) << warning;
+    EXPECT_EQ(warning.find('\n'), std::string::npos);
+    EXPECT_EQ(cache->take_warning(), "");
+    EXPECT_TRUE(contents(file() + ".damaged") == bytes);
+    EXPECT_EQ(check(*cache, kEntries), 0);
+    fill(*cache, 2);
+    EXPECT_EQ(check(*cache, kEntries), 6);
+  }
+  std::unique_ptr<TemporaryFolder> folder_;
+};
+
+TEST_F(Damage, Garbage) { expect_moved_aside(std::string(10'000, 'g')); }
+TEST_F(Damage, ShortGarbage) { expect_moved_aside("no database"); }
+TEST_F(Damage, TruncatedToNothing) { expect_moved_aside(""); }
+TEST_F(Damage, TruncatedInTheHeader) { expect_moved_aside(contents(file()).substr(0, 60)); }
+TEST_F(Damage, TruncatedInTheFirstPage) { expect_moved_aside(contents(file()).substr(0, 3000)); }
+TEST_F(Damage, TruncatedToOnePage) { expect_moved_aside(contents(file()).substr(0, 4096)); }
+TEST_F(Damage, TruncatedInTheMiddle) {
+  expect_moved_aside(contents(file()).substr(0, contents(file()).size() / 2));
+}
+TEST_F(Damage, LastByteMissing) {
+  // SQLite reads the missing end of a page as zeros; the checksum knows better.
+  const std::string whole = contents(file());
+  overwrite(file(), whole.substr(0, whole.size() - 1));
+  const auto cache = must_open(path());
+  const int found = check(*cache, kEntries);
+  EXPECT_LT(found, 3 * kEntries);
+  EXPECT_GT(found, 2 * kEntries);
+  EXPECT_FALSE(cache->verify().empty());
+}
+
+TEST_F(Damage, SecondDamagedFileDoesNotReplaceTheFirst) {
+  overwrite(file(), "first");
+  (void)must_open(path());
+  overwrite(file(), "second");
+  (void)must_open(path());
+  EXPECT_EQ(contents(file() + ".damaged"), "first");
+  EXPECT_EQ(contents(file() + ".2.damaged"), "second");
+}
+
+TEST_F(Damage, FlippedBytesNeverGiveAWrongEntry) {
+  const std::string whole = contents(file());
+  ASSERT_GT(whole.size(), 20'000u);
+  std::mt19937 random(2);
+  int kept = 0, lost = 0, refused = 0;
+  for (int round = 0; round < 150; ++round) {
+    std::string bytes = whole;
+    const int flips = round % 3 == 0 ? 1 : round % 3 == 1 ? 8 : 64;
+    for (int i = 0; i < flips; ++i) {
+      bytes[random() % bytes.size()] ^= static_cast<char>(1u << (random() % 8));
+    }
+    for (const auto& entry : fs::directory_iterator(path())) fs::remove(entry.path());
+    overwrite(file(), bytes);
+    const auto cache = open_cache(path());
+    if (!cache) {  // the flip made it look like another program's, or a newer version's
+      EXPECT_EQ(cache.error().code, ErrorCode::io);
+      EXPECT_TRUE(contents(file()) == bytes) << "a refused file was changed";
+      ++refused;
+      continue;
+    }
+    const int found = check(**cache, kEntries);
+    kept += found;
+    lost += 3 * kEntries - found;
+    (void)(*cache)->entries();
+    (void)(*cache)->verify();
+    (void)(*cache)->trials_of(problem_no(0).text());
+    // And it can be written to again.
+    (*cache)->store_trial(problem_no(0), trial_no(0), environment_no(0));
+    (*cache)->store_code(key_no(0), artifact_no(0));
+    check(**cache, 1);
+  }
+  EXPECT_GT(kept, 500);  // the test would also pass if nothing were ever found
+  EXPECT_GT(lost, 100);  // and flips must have hit something
+  EXPECT_LT(refused, 30);
+}
+
+TEST_F(Damage, FlippedBytesOfTheLogNeverGiveAWrongEntry) {
+  // A copy made while the store is open has everything in its log.
+  const auto live = must_open(path());
+  ASSERT_TRUE(live->clear().has_value());
+  fill(*live, kEntries);
+  const std::string main = contents(file()), log = contents(file() + "-wal");
+  ASSERT_GT(log.size(), 10'000u);
+  const auto copy = TemporaryFolder::make();
+  ASSERT_TRUE(copy.has_value());
+  std::mt19937 random(3);
+  int kept = 0;
+  for (int round = 0; round < 60; ++round) {
+    std::string bytes = log;
+    if (round > 0) bytes[random() % bytes.size()] ^= static_cast<char>(1u << (random() % 8));
+    for (const auto& entry : fs::directory_iterator(copy->path())) fs::remove(entry.path());
+    overwrite(file_in(copy->path()), main);
+    overwrite(file_in(copy->path()) + "-wal", bytes);
+    const auto cache = open_cache(copy->path());
+    if (cache) kept += check(**cache, kEntries);
+    if (round == 0) {
+      EXPECT_EQ(kept, 3 * kEntries);
+    }
+  }
+  EXPECT_GT(kept, 3 * kEntries);
+}
+
+TEST_F(Damage, OneDamagedEntryIsAMissWithOneWarning) {
+  {
+    auto database = Database::open(file());
+    ASSERT_TRUE(database.has_value());
+    ASSERT_EQ((*database)->execute("UPDATE trials SET json=replace(json, '7', '8');"
+                                   "UPDATE code SET entry='other' WHERE key='key-1'"),
+              DbStatus::done);
+  }
+  const auto cache = must_open(path());
+  EXPECT_EQ(cache->verify().size(), static_cast<std::size_t>(kEntries) + 1);
+  EXPECT_EQ(check(*cache, kEntries), 3 * kEntries - kEntries - 1);
+  EXPECT_NE(cache->take_warning(), "");
+  EXPECT_EQ(cache->take_warning(), "");
+  EXPECT_FALSE(fs::exists(file() + ".damaged"));
+  // Stored anew, it is whole again.
+  cache->store_code(key_no(1), artifact_no(1));
+  expect_equal(*cache->find_code(key_no(1)), artifact_no(1));
+}
+
+TEST_F(Damage, AnEntryUnderAnothersKeyIsAMiss) {
+  auto database = Database::open(file());
+  ASSERT_TRUE(database.has_value());
+  ASSERT_EQ(
+      (*database)->execute(
+          "DELETE FROM code WHERE key='key-2'; UPDATE code SET key='key-2' WHERE key='key-1'"),
+      DbStatus::done);
+  EXPECT_FALSE(must_open(path())->find_code(key_no(2)).has_value());
+}
+
+TEST_F(Damage, NewerSchemaIsRefusedAndLeftAlone) {
+  {
+    auto database = Database::open(file());
+    ASSERT_TRUE(database.has_value());
+    (void)(*database)->execute("PRAGMA user_version=999");
+  }
+  const auto cache = open_cache(path());
+  ASSERT_FALSE(cache.has_value());
+  EXPECT_EQ(cache.error().code, ErrorCode::io);
+  EXPECT_NE(cache.error().message.find("newer culet (schema 999"), std::string::npos)
+      << cache.error().message;
+  EXPECT_FALSE(fs::exists(file() + ".damaged"));
+}
+
+TEST_F(Damage, AnotherProgramsDatabaseIsRefusedAndLeftAlone) {
+  {
+    auto database = Database::open(file());
+    ASSERT_TRUE(database.has_value());
+    (void)(*database)->execute("PRAGMA application_id=1234");
+  }
+  const std::string before = contents(file());
+  const auto cache = open_cache(path());
+  ASSERT_FALSE(cache.has_value());
+  EXPECT_NE(cache.error().message.find("another program"), std::string::npos);
+  EXPECT_FALSE(fs::exists(file() + ".damaged"));
+  EXPECT_TRUE(contents(file()) == before);
+}
+
+TEST_F(Damage, DamagedWhileOpen) {
+  const auto cache = must_open(path());
+  EXPECT_EQ(check(*cache, kEntries), 3 * kEntries);
+  ASSERT_TRUE(cache->clear().has_value());
+  fill(*cache, kEntries);
+  ASSERT_TRUE(cache->clear().has_value());
+  fill(*cache, 200);  // larger than SQLite's page cache would hide
+  std::string bytes = contents(file());
+  for (std::size_t i = 4096; i < bytes.size(); ++i) bytes[i] = 'z';
+  {  // in place: the open descriptor sees it
+    std::fstream out(file(), std::ios::binary | std::ios::in | std::ios::out);
+    out << bytes;
+    std::fstream log(file() + "-wal", std::ios::binary | std::ios::in | std::ios::out);
+    log << std::string(contents(file() + "-wal").size(), 'z');
+  }
+  check(*cache, 200);  // whatever is found must be right
+  const auto second = must_open(path());
+  fill(*second, 3);
+  EXPECT_EQ(check(*second, 3), 9);
+}
+
+}  // namespace
+}  // namespace culet
