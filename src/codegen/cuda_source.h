@@ -28,19 +28,9 @@ class ConfigStruct {
   std::string lines_;
 };
 
-/// `struct Epilogue { ... };` of an expression.
-std::string cuda_epilogue(const Epilogue& epilogue);
-
 /// A whole translation unit: the kernel file with its includes, the two structs, and the entry
 /// point's text.
 std::string cuda_translation_unit(std::string_view kernel_file, const ConfigStruct& config,
                                   const Epilogue& epilogue, std::string_view entry_text);
-
-/// The epilogue's pointers as the last parameters of an entry point: ", const void* x0, const void*
-/// x1"; the same for initialising an OperandPointers: "{x0, x1}" or "{nullptr}"; and as launch
-/// arguments.
-std::string operand_parameters(const Epilogue& epilogue);
-std::string operand_initializer(const Epilogue& epilogue);
-void add_operand_arguments(const Epilogue& epilogue, std::vector<LaunchArg>* args);
 
 }  // namespace culet

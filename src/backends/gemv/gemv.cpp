@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "backends/backends.h"
+#include "codegen/cuda_epilogue.h"
 #include "codegen/cuda_source.h"
 
 namespace culet {
@@ -149,8 +150,8 @@ class Gemv final : public KernelFamily {
         "  const GemvArguments<{}> args{{a, b, d, lda, ldb, ldd, stride_a, stride_b, stride_d, m, "
         "n, k, tiles, {}}};\n"
         "  gemv_kernel<Config, Epilogue>(args);\n}}\n",
-        kEntry, operand_parameters(p.epilogue), p.epilogue.operands().size(),
-        operand_initializer(p.epilogue));
+        kEntry, cuda_epilogue_parameters(p.epilogue), p.epilogue.operands().size(),
+        cuda_epilogue_pointers(p.epilogue));
     return Source{SourceLanguage::cuda,
                   cuda_translation_unit("gemv.cuh", config, p.epilogue, entry),
                   kEntry,
@@ -173,7 +174,7 @@ class Gemv final : public KernelFamily {
     }
     spec.args.push_back(LaunchArg::i32(MValue::times_m(1)));
     for (std::int64_t value : {p.n, p.k, tiles}) spec.args.push_back(LaunchArg::i32(value));
-    add_operand_arguments(p.epilogue, &spec.args);
+    add_epilogue_arguments(p.epilogue, &spec);
     return spec;
   }
 };

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "backends/backends.h"
+#include "codegen/cuda_epilogue.h"
 #include "codegen/cuda_source.h"
 
 namespace culet {
@@ -176,8 +177,8 @@ class Sm90Stream final : public KernelFamily {
         "  const StreamArguments<{}> args{{d, ldd, stride_d, m, n, k, tiles, a_batched, b_batched, "
         "{}}};\n"
         "  stream_kernel<Config, Epilogue>(&a, &b, args, shared);\n}}\n",
-        kEntry, operand_parameters(p.epilogue), p.epilogue.operands().size(),
-        operand_initializer(p.epilogue));
+        kEntry, cuda_epilogue_parameters(p.epilogue), p.epilogue.operands().size(),
+        cuda_epilogue_pointers(p.epilogue));
     return Source{SourceLanguage::cuda,
                   cuda_translation_unit("sm90_stream.cuh", config, p.epilogue, entry),
                   kEntry,
@@ -208,7 +209,7 @@ class Sm90Stream final : public KernelFamily {
     for (std::int64_t value : {p.n, p.k, tiles, std::int64_t{a_batched}, std::int64_t{b_batched}}) {
       spec.args.push_back(LaunchArg::i32(value));
     }
-    add_operand_arguments(p.epilogue, &spec.args);
+    add_epilogue_arguments(p.epilogue, &spec);
     return spec;
   }
 

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// Compiles configurations of a CUDA family for a device that need not be here, and fails on what
+// would make a kernel slow without making it wrong: spills, stack frames, and ptxas warnings about
+// WGMMA or register moves (C7508 to C7511).
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "compile/compiler.h"
+#include "culet/culet.h"
+
+namespace culet::testing {
+
+/// The first thing in a ptxas log that must not be there; empty if it is clean.
+inline std::string compile_complaint(const std::string& log) {
+  for (const char* code : {"C7508", "C7509", "C7510", "C7511"}) {
+    if (log.find(code) != std::string::npos) return code;
+  }
+  const std::vector<std::string> lines = [&] {
+    std::vector<std::string> all;
+    for (std::size_t at = 0; at < log.size();) {
+      const std::size_t end = std::min(log.find('\n', at), log.size());
+      all.push_back(log.substr(at, end - at));
+      at = end + 1;
+    }
+    return all;
+  }();
+  for (const std::string& line : lines) {
+    if (line.find("bytes stack frame") != std::string::npos &&
+        line.find("0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads") ==
+            std::string::npos) {
+      return line;
+    }
+  }
+  return {};
+}
+
+/// Every `stride`-th configuration of the family for a problem, at most `limit`.
+inline void expect_clean_compiles(const Backend& backend, const std::string& problem_text,
+                                  const std::string& preset, std::size_t limit) {
+  const DeviceSpec device = DeviceSpec::preset(preset).value();
+  const auto toolchain = Compiler::toolchain(SourceLanguage::cuda, device);
+  if (!toolchain) GTEST_SKIP() << "no CUDA compiler: " << toolchain.error().message;
+  const Problem problem = Problem::parse(problem_text).value();
+  const Support support = backend.supports(problem, device);
+  ASSERT_TRUE(support.yes) << support.reason;
+  const std::vector<Config> configs = backend.configs(problem, device);
+  ASSERT_FALSE(configs.empty());
+  std::vector<const Config*> chosen;
+  const std::size_t stride = std::max<std::size_t>(1, (configs.size() + limit - 1) / limit);
+  for (std::size_t i = 0; i < configs.size(); i += stride) chosen.push_back(&configs[i]);
+  Compiler compiler(nullptr);
+  std::vector<std::string> complaints(chosen.size());
+  parallel_for(static_cast<int>(chosen.size()), 0, [&](int i) {
+    const auto at = static_cast<std::size_t>(i);
+    const Step step{std::string(backend.name()), *chosen[at], Part::all};
+    const auto built = backend.build(problem, step, device, compiler);
+    complaints[at] = built ? compile_complaint(built->artifact.log)
+                           : built.error().message + "\n" + built.error().detail;
+    if (built && built->artifact.log.find("stack frame") == std::string::npos)
+      complaints[at] = "no ptxas report in the log";
+  });
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    EXPECT_EQ(complaints[i], "") << problem_text << " " << chosen[i]->text();
+  }
+}
+
+}  // namespace culet::testing
