@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// posix_spawn, a pipe and a deadline.
+#include "base/subprocess.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+extern char** environ;
+
+namespace culet {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// What the child is started with: the pipe as its output, nothing as its input, signals as usual
+/// and a process group of its own, so that a compiler's helpers can be killed with it.
+class SpawnSetup {
+ public:
+  explicit SpawnSetup(int output) {
+    posix_spawn_file_actions_init(&actions_);
+    posix_spawn_file_actions_addopen(&actions_, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions_, output, 1);
+    posix_spawn_file_actions_adddup2(&actions_, output, 2);
+    posix_spawnattr_init(&attributes_);
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(&attributes_, &none);
+    posix_spawnattr_setsigdefault(&attributes_, &all);
+    posix_spawnattr_setpgroup(&attributes_, 0);
+    posix_spawnattr_setflags(
+        &attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  }
+  ~SpawnSetup() {
+    posix_spawn_file_actions_destroy(&actions_);
+    posix_spawnattr_destroy(&attributes_);
+  }
+  SpawnSetup(const SpawnSetup&) = delete;
+  SpawnSetup& operator=(const SpawnSetup&) = delete;
+
+  posix_spawn_file_actions_t actions_;
+  posix_spawnattr_t attributes_;
+};
+
+/// Reads until the pipe is closed or the deadline is past; returns whether it was closed.
+bool read_all(int fd, Clock::time_point deadline, std::size_t max_output, std::string* output) {
+  char buffer[16384];
+  while (true) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+    if (left.count() <= 0) return false;
+    pollfd wait{fd, POLLIN, 0};
+    const int ready = poll(&wait, 1, static_cast<int>(std::min<long long>(left.count(), 1 << 30)));
+    if (ready < 0 && errno != EINTR) return true;
+    if (ready <= 0) continue;
+    const ssize_t count = read(fd, buffer, sizeof buffer);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return true;
+    const std::size_t room = max_output - std::min(max_output, output->size());
+    output->append(buffer, std::min(room, static_cast<std::size_t>(count)));
+  }
+}
+
+/// Waits for the child until the deadline; returns whether it ended by itself.
+bool wait_until(pid_t pid, Clock::time_point deadline, int* status) {
+  while (true) {
+    const pid_t ended = waitpid(pid, status, WNOHANG);
+    if (ended == pid || (ended < 0 && errno != EINTR)) return true;
+    if (Clock::now() >= deadline) return false;
+    usleep(1000);
+  }
+}
+
+}  // namespace
+
+std::string ProcessResult::how_it_ended(const ProcessOptions& options) const {
+  if (timed_out) return fmt::format("killed after {:g} s", options.timeout_seconds);
+  if (signal != 0) return fmt::format("killed by signal {}", signal);
+  return fmt::format("exit status {}", exit_code);
+}
+
+Result<ProcessResult> run_process(const std::vector<std::string>& argv,
+                                  const ProcessOptions& options) {
+  if (argv.empty()) return fail(ErrorCode::invalid_argument, "no program to run");
+  const std::string program = find_program(argv[0]);
+  if (program.empty()) return fail(ErrorCode::io, fmt::format("{}: program not found", argv[0]));
+  int fds[2];
+  if (pipe2(fds, O_CLOEXEC) != 0) {
+    return fail(ErrorCode::io, fmt::format("no pipe: {}", std::strerror(errno)));
+  }
+  std::vector<char*> arguments;
+  for (const std::string& argument : argv) {
+    arguments.push_back(const_cast<char*>(argument.c_str()));
+  }
+  arguments.push_back(nullptr);
+  pid_t pid = 0;
+  int error = 0;
+  {
+    const SpawnSetup setup(fds[1]);
+    error = posix_spawn(&pid, program.c_str(), &setup.actions_, &setup.attributes_,
+                        arguments.data(), environ);
+  }
+  close(fds[1]);
+  if (error != 0) {
+    close(fds[0]);
+    return fail(ErrorCode::io, fmt::format("{}: {}", program, std::strerror(error)));
+  }
+  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                           std::chrono::duration<double>(options.timeout_seconds));
+  ProcessResult result;
+  int status = 0;
+  const bool closed = read_all(fds[0], deadline, options.max_output, &result.output);
+  close(fds[0]);
+  if (!closed || !wait_until(pid, deadline, &status)) {
+    kill(-pid, SIGKILL);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    result.timed_out = true;
+    return result;
+  }
+  if (WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
+  return result;
+}
+
+std::string find_program(const std::string& name) {
+  const auto is_program = [](const std::string& path) {
+    struct stat info;
+    return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+           access(path.c_str(), X_OK) == 0;
+  };
+  if (name.empty()) return {};
+  if (name.find('/') != std::string::npos) return is_program(name) ? name : std::string();
+  const char* variable = std::getenv("PATH");
+  const std::string path = variable == nullptr ? "/usr/local/bin:/usr/bin:/bin" : variable;
+  std::size_t start = 0;
+  while (start <= path.size()) {
+    const std::size_t end = std::min(path.find(':', start), path.size());
+    const std::string folder = path.substr(start, end - start);
+    const std::string candidate = (folder.empty() ? std::string(".") : folder) + "/" + name;
+    if (is_program(candidate)) return candidate;
+    start = end + 1;
+  }
+  return {};
+}
+
+}  // namespace culet
