@@ -25,8 +25,9 @@ struct Bounded {
 
 /// How accurately a kernel computes its epilogue.
 struct EpilogueAccuracy {
-  double rounding;  ///< relative error of one basic operation
-  double function;  ///< of exp, tanh and their like, relative to the function's scale
+  double rounding;   ///< relative error of one basic operation
+  double function;   ///< of exp, tanh and their like, relative to the function's scale
+  double gelu_tanh;  ///< of gelu_tanh alone, which vendor libraries compute with less
 };
 
 CULET_VERIFY_FN double magnitude(double x) { return x < 0 ? -x : x; }
@@ -87,7 +88,10 @@ CULET_VERIFY_FN Bounded exponential(Bounded x, const EpilogueAccuracy& a) {
   const double value = CULET_VERIFY_MATH(exp)(x.value);
   // The argument is scaled by log2(e) in single precision, which costs |x| roundings.
   const double argument = x.error + a.rounding * 2 * magnitude(x.value);
-  return rounded(value, value * (CULET_VERIFY_MATH(exp)(argument) - 1) + a.function * value, a);
+  // Results that are not normal in single precision may be zero.
+  constexpr double kTiny = 1.2e-38;
+  const double relative = CULET_VERIFY_MATH(exp)(argument) - 1 + a.function;
+  return rounded(value, value * relative + kTiny, a);
 }
 CULET_VERIFY_FN Bounded hyperbolic_tangent(Bounded x, const EpilogueAccuracy& a) {
   return rounded(CULET_VERIFY_MATH(tanh)(x.value), x.error + a.function, a);
@@ -110,7 +114,8 @@ CULET_VERIFY_FN Bounded gelu(Bounded x, const EpilogueAccuracy& a) {
 CULET_VERIFY_FN Bounded gelu_tanh(Bounded x, const EpilogueAccuracy& a) {
   const double v = x.value;
   const double inner = 0.79788456080286535588 * (v + 0.044715 * v * v * v);
-  return gated(0.5 * v * (1 + CULET_VERIFY_MATH(tanh)(inner)), x, a);
+  return gated(0.5 * v * (1 + CULET_VERIFY_MATH(tanh)(inner)), x,
+               EpilogueAccuracy{a.rounding, a.gelu_tanh, a.gelu_tanh});
 }
 
 /// Storing a result in D: saturation of the formats that saturate, and the rounding. `factor`
