@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// Parsing, printing and resource arithmetic of the Hopper kernel's configurations.
+#include "backends/sm90_dense/dense_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace culet::sm90_dense {
+
+namespace {
+
+tl::unexpected<Error> wrong(std::string message) {
+  return fail(ErrorCode::invalid_argument, "sm90_dense: " + std::move(message));
+}
+
+std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
+
+/// A word that must be one of two; true for the first.
+Result<bool> choice(const Config& config, std::string_view key, std::string_view yes,
+                    std::string_view no) {
+  const std::string_view value = config.get(key);
+  if (value == yes) return true;
+  if (value == no) return false;
+  return wrong(fmt::format("{}={}: {} or {} is expected", key, value, yes, no));
+}
+
+Result<void> check_range(std::string_view key, std::int64_t value, std::int64_t low,
+                         std::int64_t high) {
+  if (value >= low && value <= high) return {};
+  return wrong(fmt::format("{}={}: {}..{} is expected", key, value, low, high));
+}
+
+Result<void> check_shape(const DenseConfig& c) {
+  const bool rows_ok = c.tile_m == 64 || c.tile_m == 128 || c.tile_m == 192 || c.tile_m == 256;
+  if (!rows_ok) return wrong(fmt::format("tile: {} rows; 64, 128, 192 or 256 can be", c.tile_m));
+  if (c.tile_n < 16 || c.tile_n > 256 || c.tile_n % 16 != 0) {
+    return wrong(fmt::format("tile: {} columns; 16..256 in steps of 16 can be", c.tile_n));
+  }
+  if (c.pingpong && c.tile_m > 128) {
+    return wrong(fmt::format("tile: {} rows with schedule=pingpong; 64 or 128 can be", c.tile_m));
+  }
+  // Three consumers have 160 registers a thread, two have 232 or 240.
+  const int most = c.consumers() == 3 ? 96 : c.occupancy == 2 ? 128 : 192;
+  if (c.accumulators() > most) {
+    return wrong(fmt::format("tile={}x{}: {} accumulators a thread, at most {} fit", c.tile_m,
+                             c.tile_n, c.accumulators(), most));
+  }
+  return {};
+}
+
+}  // namespace
+
+int DenseConfig::consumers() const {
+  if (pingpong) return 2;
+  return tile_m == 64 ? 1 : tile_m == 192 ? 3 : 2;
+}
+
+int DenseConfig::accumulators() const {
+  const int rows = pingpong ? tile_m : tile_m / consumers();
+  return rows / 64 * tile_n / 2;
+}
+
+Result<DenseConfig> DenseConfig::parse(const Config& config) {
+  DenseConfig c;
+  const auto tile = config.get_dims("tile");
+  if (tile.size() != 3 || tile[2] != kTileK) {
+    return wrong(fmt::format("tile={}: MxNx{} is expected", config.get("tile"), kTileK));
+  }
+  const auto cluster = config.get_dims("cluster");
+  if (cluster.size() != 2) {
+    return wrong(fmt::format("cluster={}: MxN is expected", config.get("cluster")));
+  }
+  for (const auto& [key, value, low, high] :
+       {std::tuple{"tile", tile[0], 64, 256}, std::tuple{"tile", tile[1], 8, 256},
+        std::tuple{"cluster", cluster[0], 1, 2}, std::tuple{"cluster", cluster[1], 1, 2}}) {
+    if (auto ok = check_range(key, value, low, high); !ok) return tl::unexpected(ok.error());
+  }
+  for (const auto& [key, high] : {std::pair{"stages", 32}, std::pair{"occupancy", 2},
+                                  std::pair{"group", 1 << 20}, std::pair{"splits", 1024}}) {
+    if (auto ok = check_range(key, config.get_int(key, 1), 1, high); !ok) {
+      return tl::unexpected(ok.error());
+    }
+  }
+  const auto pingpong = choice(config, "schedule", "pingpong", "cooperative");
+  if (!pingpong) return tl::unexpected(pingpong.error());
+  const auto along_n = choice(config, "raster", "n", "m");
+  if (!along_n) return tl::unexpected(along_n.error());
+  c.tile_m = static_cast<int>(tile[0]);
+  c.tile_n = static_cast<int>(tile[1]);
+  c.cluster_m = static_cast<int>(cluster[0]);
+  c.cluster_n = static_cast<int>(cluster[1]);
+  c.stages = static_cast<int>(config.get_int("stages", 4));
+  c.pingpong = *pingpong;
+  c.occupancy = static_cast<int>(config.get_int("occupancy", 1));
+  c.along_n = *along_n;
+  c.group = static_cast<int>(config.get_int("group", 8));
+  c.splits = static_cast<int>(config.get_int("splits", 1));
+  if (auto ok = check_shape(c); !ok) return tl::unexpected(ok.error());
+  return c;
+}
+
+Config DenseConfig::config() const {
+  Config config;
+  config.set("tile", fmt::format("{}x{}x{}", tile_m, tile_n, kTileK));
+  config.set("cluster", fmt::format("{}x{}", cluster_m, cluster_n));
+  config.set("stages", stages);
+  config.set("schedule", pingpong ? "pingpong" : "cooperative");
+  config.set("occupancy", occupancy);
+  config.set("raster", along_n ? "n" : "m");
+  config.set("group", group);
+  config.set("splits", splits);
+  return config;
+}
+
+StorePath store_path(const Problem& problem) {
+  const std::int64_t size = bits(problem.d) / 8;
+  const auto rows_are_multiples_of = [&](std::int64_t bytes) {
+    return problem.ldd * size % bytes == 0 && problem.stride_d * size % bytes == 0 &&
+           problem.align_d % bytes == 0;
+  };
+  StorePath path;
+  // The copy engine clips a store to whole 16-byte pieces of a row: with another n it would write
+  // beyond D's columns (seen on an H200).
+  path.tma = size == 2 && problem.n % 8 == 0 && rows_are_multiples_of(16);
+  path.pairs = rows_are_multiples_of(2 * size);
+  return path;
+}
+
+Slabs slabs_of(const DenseConfig& config, const StorePath& store, std::int64_t shared_limit) {
+  Slabs slabs;
+  slabs.columns = config.tile_n % 64 == 0 ? 64 : config.tile_n % 32 == 0 ? 32 : 16;
+  if (!store.tma) return slabs;
+  const std::int64_t slab_bytes = std::int64_t{64} * slabs.columns * 2;
+  const std::int64_t barriers = 16 * config.stages + 16;
+  const std::int64_t left = shared_limit - config.stages * config.stage_bytes() - barriers;
+  // Four in flight hide a store's latency; a tile has no use for more than its own slabs.
+  const std::int64_t useful = std::min(4, config.accumulators() * 2 / slabs.columns);
+  slabs.buffers = static_cast<int>(
+      std::clamp<std::int64_t>(left / (config.consumers() * slab_bytes), 0, useful));
+  return slabs;
+}
+
+std::int64_t shared_bytes(const DenseConfig& config, const StorePath& store, const Slabs& slabs) {
+  const std::int64_t slab_bytes =
+      store.tma ? std::int64_t{64} * slabs.columns * 2 * slabs.buffers * config.consumers() : 0;
+  return config.stages * config.stage_bytes() + slab_bytes + 16 * config.stages + 16;
+}
+
+std::int64_t shared_limit(const DeviceSpec& device, int occupancy) {
+  // A resident block takes 1 KiB more than it asks for.
+  return std::min(device.shared_per_block, device.shared_per_unit / occupancy - 1024);
+}
+
+int fitting_stages(const DenseConfig& config, const StorePath& store, const DeviceSpec& device,
+                   int cap) {
+  const std::int64_t limit = shared_limit(device, config.occupancy);
+  DenseConfig c = config;
+  for (c.stages = cap; c.stages >= 2; --c.stages) {
+    const Slabs slabs = slabs_of(c, store, limit);
+    if (slabs.buffers > 0 && shared_bytes(c, store, slabs) <= limit) return c.stages;
+  }
+  return 0;
+}
+
+std::string config_error(const DenseConfig& config, const Problem& problem,
+                         const DeviceSpec& device) {
+  const std::int64_t k_tiles = ceil_div(problem.k, kTileK);
+  if (config.splits > k_tiles) {
+    return fmt::format("splits={}: k={} has only {} tiles of {}", config.splits, problem.k, k_tiles,
+                       kTileK);
+  }
+  if (config.splits > 1 && config.accumulators() >= 192) {
+    return fmt::format("splits={}: tile={}x{} leaves no registers to sum parts", config.splits,
+                       config.tile_m, config.tile_n);
+  }
+  const std::int64_t limit = shared_limit(device, config.occupancy);
+  const StorePath store = store_path(problem);
+  const Slabs slabs = slabs_of(config, store, limit);
+  if (config.stages < 2 || slabs.buffers == 0 || shared_bytes(config, store, slabs) > limit) {
+    return fmt::format("stages={}: does not fit into {} bytes of shared memory", config.stages,
+                       limit);
+  }
+  const Grid grid = grid_of(config, problem, device, problem.m_range.high);
+  if (grid.pieces * config.cluster_blocks() > std::int64_t{1} << 30) {
+    return fmt::format("{} tiles: more than 2^30", grid.pieces);
+  }
+  return {};
+}
+
+Grid grid_of(const DenseConfig& config, const Problem& problem, const DeviceSpec& device,
+             std::int64_t m) {
+  Grid grid;
+  grid.tiles_m = ceil_div(m, std::int64_t{config.tile_m} * config.cluster_m);
+  grid.tiles_n = ceil_div(problem.n, std::int64_t{config.tile_n} * config.cluster_n);
+  grid.k_tiles = ceil_div(problem.k, kTileK);
+  grid.pieces = grid.tiles_m * grid.tiles_n * problem.batch * config.splits;
+  grid.workers = std::int64_t{device.units} * config.occupancy / config.cluster_blocks();
+  return grid;
+}
+
+}  // namespace culet::sm90_dense

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// A configuration of the Hopper kernel as numbers, and everything that follows from it and the
+// problem: shared memory, registers, tiles, workspace. Source, launch and model all start from
+// here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "culet/candidate.h"
+#include "culet/device.h"
+#include "culet/problem.h"
+
+namespace culet::sm90_dense {
+
+/// The Config's values.
+struct DenseConfig {
+  int tile_m = 128, tile_n = 256;
+  int cluster_m = 1, cluster_n = 1;
+  int stages = 4;
+  bool pingpong = false;
+  int occupancy = 1;
+  // Run-time values from here on: they cost no compilation.
+  bool along_n = false;
+  int group = 8;
+  int splits = 1;
+
+  /// Errors: a key that is missing or a value outside what the kernel can do, in one line.
+  static Result<DenseConfig> parse(const Config& config);
+  Config config() const;
+
+  int cluster_blocks() const { return cluster_m * cluster_n; }
+  int consumers() const;
+  int threads() const { return 128 * (1 + consumers()); }
+  /// Accumulator registers of a consumer's thread.
+  int accumulators() const;
+  std::int64_t stage_bytes() const { return std::int64_t{128} * (tile_m + tile_n); }
+};
+
+inline constexpr int kTileK = 64;
+
+/// How D leaves the kernel, which depends on the problem alone.
+struct StorePath {
+  bool tma = false;    ///< through shared memory and the copy engine
+  bool pairs = false;  ///< else: two neighbours in one store
+};
+StorePath store_path(const Problem& problem);
+
+/// The epilogue's shared memory.
+struct Slabs {
+  int columns = 64;
+  int buffers = 1;
+};
+/// For a configuration with a known number of stages; buffers is 0 where not even one fits.
+Slabs slabs_of(const DenseConfig& config, const StorePath& store, std::int64_t shared_limit);
+
+/// Shared memory of a block, bytes, as DenseShape in sm90_dense.cuh lays it out.
+std::int64_t shared_bytes(const DenseConfig& config, const StorePath& store, const Slabs& slabs);
+
+/// Shared memory a block may take when `occupancy` blocks are to be resident.
+std::int64_t shared_limit(const DeviceSpec& device, int occupancy);
+
+/// The most stages that fit together with an epilogue buffer, at most `cap`.
+int fitting_stages(const DenseConfig& config, const StorePath& store, const DeviceSpec& device,
+                   int cap);
+
+/// Why a configuration cannot run the problem; empty if it can.
+std::string config_error(const DenseConfig& config, const Problem& problem,
+                         const DeviceSpec& device);
+
+/// The grid of pieces for a number of rows of A.
+struct Grid {
+  std::int64_t tiles_m = 0, tiles_n = 0;  ///< of a cluster
+  std::int64_t k_tiles = 0;
+  std::int64_t pieces = 0;   ///< over batches and splits, of a cluster
+  std::int64_t workers = 0;  ///< clusters resident at once
+};
+Grid grid_of(const DenseConfig& config, const Problem& problem, const DeviceSpec& device,
+             std::int64_t m);
+
+/// The whole space for a problem, in a fixed order.
+std::vector<DenseConfig> space(const Problem& problem, const DeviceSpec& device);
+
+/// Bytes read from memory, A and B together, given how tiles are walked: the footprint of every
+/// wave of tiles, unless everything stays in L2.
+double dram_read_bytes(const DenseConfig& config, const Problem& problem, const DeviceSpec& device);
+
+}  // namespace culet::sm90_dense

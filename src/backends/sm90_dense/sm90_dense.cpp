@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// Backend of src/kernels/sm90_dense.cuh: 16-bit floats on Hopper through the copy engine and
+// warpgroup matrix instructions.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "backends/backends.h"
+#include "backends/sm90_dense/dense_config.h"
+#include "codegen/codegen.h"
+#include "codegen/cuda_epilogue.h"
+
+namespace culet {
+
+namespace sm90_dense {
+namespace {
+
+constexpr std::string_view kEntry = "culet_sm90_dense";
+
+bool is_16_bit_float(DType dtype) { return dtype == DType::bf16 || dtype == DType::f16; }
+
+/// What the copy engine asks of an operand whose rows are contiguous in k.
+std::string operand_error(std::string_view name, std::int64_t ld, std::int64_t k,
+                          std::int64_t stride, int align) {
+  if (ld * 2 % 16 != 0) {
+    const std::string what = ld == k ? fmt::format("k={}", k) : fmt::format("ld{}={}", name, ld);
+    return fmt::format("{}: TMA needs rows of a multiple of 16 bytes", what);
+  }
+  if (ld * 2 >= std::int64_t{1} << 40) {
+    return fmt::format("ld{}={}: TMA needs rows of less than 2^40 bytes", name, ld);
+  }
+  if (stride * 2 % 16 != 0 || stride * 2 >= std::int64_t{1} << 40) {
+    return fmt::format(
+        "stride{}={}: TMA needs batches a multiple of 16 bytes, less than 2^40, apart", name,
+        stride);
+  }
+  if (align < 16) {
+    return fmt::format("align{}={}: TMA needs base pointers at a multiple of 16 bytes", name,
+                       align);
+  }
+  return {};
+}
+
+std::string refusal(const Problem& p, const DeviceSpec& device) {
+  if (device.architecture != "sm_90a") {
+    return fmt::format("{}: needs a Hopper device (sm_90a)", device.architecture);
+  }
+  if (!is_16_bit_float(p.a) || p.a != p.b) {
+    return fmt::format("{}*{}: A and B must both be bf16 or both f16", to_string(p.a),
+                       to_string(p.b));
+  }
+  if (!is_16_bit_float(p.d) && p.d != DType::f32) {
+    return fmt::format("d={}: stores bf16, f16 or f32", to_string(p.d));
+  }
+  if (p.accumulate != Accumulate::f32) {
+    return fmt::format("acc={}: accumulates in f32", to_string(p.accumulate));
+  }
+  if (p.a_order != Order::row_major || p.b_order != Order::col_major) {
+    return "layout: both operands must be contiguous in k (tn)";
+  }
+  if (p.k < 1) return "k=0: nothing to multiply";
+  if (auto error = operand_error("a", p.lda, p.k, p.stride_a, p.align_a); !error.empty()) {
+    return error;
+  }
+  if (auto error = operand_error("b", p.ldb, p.k, p.stride_b, p.align_b); !error.empty()) {
+    return error;
+  }
+  if (p.stride_d * bits(p.d) / 8 >= std::int64_t{1} << 40) {
+    return fmt::format("strided={}: TMA needs batches less than 2^40 bytes apart", p.stride_d);
+  }
+  return {};
+}
+
+std::string config_struct(const DenseConfig& c, const Problem& p, const DeviceSpec& device) {
+  const StorePath store = store_path(p);
+  const Slabs slabs = slabs_of(c, store, shared_limit(device, c.occupancy));
+  return fmt::format(
+      "struct Config {{\n"
+      "  static constexpr DType type = DType::{}, d = DType::{};\n"
+      "  static constexpr int tile_m = {}, tile_n = {};\n"
+      "  static constexpr int cluster_m = {}, cluster_n = {}, stages = {}, occupancy = {};\n"
+      "  static constexpr bool pingpong = {}, tma_store = {}, d_pairs = {};\n"
+      "  static constexpr int slab_n = {}, slab_buffers = {};\n"
+      "}};\n",
+      device_dtype_name(p.a), device_dtype_name(p.d), c.tile_m, c.tile_n, c.cluster_m, c.cluster_n,
+      c.stages, c.occupancy, c.pingpong, store.tma, store.pairs, slabs.columns, slabs.buffers);
+}
+
+std::string entry_point(const Problem& p) {
+  const bool tma = store_path(p).tma;
+  return fmt::format(
+      "extern \"C\" __global__ void __launch_bounds__(DenseShape<Config>::kThreads, "
+      "Config::occupancy)\n"
+      "{}(const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map,\n"
+      "   {}void* d, i64 ldd, i64 stride_d, i32 m, i32 n, u32* counters, float* partials,\n"
+      "   i32 tiles_m, i32 tiles_n, i32 batch, i32 splits, i32 k_tiles, i32 group, i32 along_n,\n"
+      "   i32 a_batched, i32 b_batched{}) {{\n"
+      "  extern __shared__ __align__(1024) u8 shared[];\n"
+      "  const DenseArguments<Epilogue::Operands::count> args = {{\n"
+      "      {{d, ldd, stride_d, m, n}}, {}, {{counters, partials}},\n"
+      "      {{tiles_m, tiles_n, batch, splits, k_tiles, group, along_n != 0}}, a_batched, "
+      "b_batched}};\n"
+      "  dense_kernel<Config, Epilogue>(&a_map, &b_map, {}, args, shared);\n"
+      "}}\n",
+      kEntry, tma ? "const __grid_constant__ TensorMap d_map, " : "",
+      cuda_epilogue_parameters(p.epilogue), cuda_epilogue_pointers(p.epilogue),
+      tma ? "&d_map" : "nullptr");
+}
+
+/// A [rows, k] or B [n, k], read in boxes of 64 of k.
+TensorMapSpec input_map(Operand operand, const Problem& p, int box_rows) {
+  const bool is_a = operand == Operand::a;
+  const std::int64_t ld = is_a ? p.lda : p.ldb;
+  const std::int64_t stride = is_a ? p.stride_a : p.stride_b;
+  TensorMapSpec map;
+  map.operand = operand;
+  map.dtype = p.a;
+  map.rank = 3;
+  map.dims[0] = p.k;
+  map.dims[1] = is_a ? MValue::times_m(1) : MValue(p.n);
+  map.dims[2] = stride == 0 ? 1 : p.batch;
+  map.strides_bytes[1] = ld * 2;
+  map.strides_bytes[2] = (stride == 0 ? ld : stride) * 2;
+  map.box[0] = kTileK;
+  map.box[1] = static_cast<std::uint32_t>(box_rows);
+  map.swizzle_bytes = 128;
+  map.l2_promotion_bytes = 256;
+  return map;
+}
+
+TensorMapSpec output_map(const Problem& p, int columns) {
+  TensorMapSpec map;
+  map.operand = Operand::d;
+  map.dtype = p.d;
+  map.rank = 3;
+  map.dims[0] = p.n;
+  map.dims[1] = MValue::times_m(1);
+  map.dims[2] = p.batch;
+  map.strides_bytes[1] = p.ldd * 2;
+  map.strides_bytes[2] = (p.stride_d == 0 ? p.ldd : p.stride_d) * 2;
+  map.box[0] = static_cast<std::uint32_t>(columns);
+  map.box[1] = 64;
+  map.swizzle_bytes = columns * 2;
+  return map;
+}
+
+/// Counters first, which stay zero between runs, then the parts of all tiles.
+void add_workspace(const DenseConfig& c, const Problem& p, const DeviceSpec& device,
+                   LaunchSpec* spec) {
+  if (c.splits <= 1) return;
+  const int slots = c.cluster_blocks() * (c.pingpong ? 2 : c.consumers());
+  const Grid most = grid_of(c, p, device, p.m_range.high);
+  const std::int64_t tiles = most.tiles_m * most.tiles_n * p.batch;
+  spec->zeroed_prefix = (tiles * slots * 4 + 255) / 256 * 256;
+  const std::int64_t part = std::int64_t{128} * c.accumulators() * 4;
+  spec->workspace_bytes =
+      MValue::tiles_of_m(c.tile_m * c.cluster_m, most.tiles_n * p.batch * slots * c.splits * part);
+  spec->workspace_bytes.add = spec->zeroed_prefix;
+}
+
+LaunchSpec launch_of(const DenseConfig& c, const Problem& p, const DeviceSpec& device) {
+  const StorePath store = store_path(p);
+  const Slabs slabs = slabs_of(c, store, shared_limit(device, c.occupancy));
+  const Grid grid = grid_of(c, p, device, p.m);
+  const int blocks = c.cluster_blocks();
+  LaunchSpec spec;
+  const std::int64_t rows = std::int64_t{c.tile_m} * c.cluster_m;
+  spec.grid[0] =
+      MValue::tiles_of_m(rows, grid.tiles_n * p.batch * c.splits * blocks, grid.workers * blocks);
+  spec.block[0] = static_cast<std::uint32_t>(c.threads());
+  spec.cluster[0] = static_cast<std::uint32_t>(blocks);
+  spec.shared_bytes = static_cast<std::uint32_t>(shared_bytes(c, store, slabs));
+  spec.pdl = true;
+  add_workspace(c, p, device, &spec);
+  auto& args = spec.args;
+  args.push_back(LaunchArg::tensor_map(input_map(Operand::a, p, c.tile_m / c.cluster_n)));
+  args.push_back(LaunchArg::tensor_map(input_map(Operand::b, p, c.tile_n / c.cluster_m)));
+  if (store.tma) args.push_back(LaunchArg::tensor_map(output_map(p, slabs.columns)));
+  args.push_back(LaunchArg::pointer(Operand::d));
+  args.push_back(LaunchArg::i64(p.ldd));
+  args.push_back(LaunchArg::i64(p.stride_d));
+  args.push_back(LaunchArg::i32(MValue::times_m(1)));
+  args.push_back(LaunchArg::i32(p.n));
+  args.push_back(LaunchArg::pointer(Operand::scratch));
+  args.push_back(LaunchArg::pointer(Operand::scratch, 0, spec.zeroed_prefix));
+  args.push_back(LaunchArg::i32(MValue::tiles_of_m(rows, 1)));
+  for (const std::int64_t value :
+       {grid.tiles_n, p.batch, std::int64_t{c.splits}, grid.k_tiles, std::int64_t{c.group},
+        std::int64_t{c.along_n}, std::int64_t{p.stride_a != 0}, std::int64_t{p.stride_b != 0}}) {
+    args.push_back(LaunchArg::i32(value));
+  }
+  add_epilogue_arguments(p.epilogue, &spec);
+  return spec;
+}
+
+}  // namespace
+
+std::optional<Features> features_of(const DenseConfig& c, const Problem& p,
+                                    const DeviceSpec& device);
+
+class Sm90Dense final : public KernelFamily {
+ public:
+  std::string_view name() const override { return "sm90_dense"; }
+  std::string version() const override { return "1"; }
+  DeviceKind device_kind() const override { return DeviceKind::cuda; }
+
+  Support supports(const Problem& problem, const DeviceSpec& device) const override {
+    std::string reason = refusal(problem, device);
+    return reason.empty() ? Support::can() : Support::cannot(std::move(reason));
+  }
+
+  std::vector<Config> configs(const Problem& problem, const DeviceSpec& device) const override {
+    std::vector<Config> configs;
+    for (const DenseConfig& c : space(problem, device)) configs.push_back(c.config());
+    return configs;
+  }
+
+  std::optional<Features> features(const Problem& problem, const Config& config,
+                                   const DeviceSpec& device) const override {
+    const auto c = DenseConfig::parse(config);
+    if (!c) return std::nullopt;
+    return features_of(*c, problem, device);
+  }
+
+  Result<Source> source(const Problem& whole, const Step& step,
+                        const DeviceSpec& device) const override {
+    const Problem problem = problem_of(whole, step.part);
+    const auto c = checked(problem, step, device);
+    if (!c) return tl::unexpected(c.error());
+    Source source;
+    source.entry = kEntry;
+    source.text = cuda_kernel_text("sm90_dense.cuh", problem.epilogue) +
+                  "\nnamespace culet::kernels {\n" + config_struct(*c, problem, device) +
+                  cuda_epilogue_struct(problem.epilogue) + entry_point(problem) +
+                  "}  // namespace culet::kernels\n";
+    return source;
+  }
+
+  Result<LaunchSpec> launch(const Problem& whole, const Step& step,
+                            const DeviceSpec& device) const override {
+    const Problem problem = problem_of(whole, step.part);
+    const auto c = checked(problem, step, device);
+    if (!c) return tl::unexpected(c.error());
+    return launch_of(*c, problem, device);
+  }
+
+ private:
+  Result<DenseConfig> checked(const Problem& problem, const Step& step,
+                              const DeviceSpec& device) const {
+    if (step.part == Part::epilogue) {
+      return fail(ErrorCode::unsupported, "sm90_dense: an epilogue alone is not a GEMM");
+    }
+    if (std::string reason = refusal(problem, device); !reason.empty()) {
+      return fail(ErrorCode::unsupported, "sm90_dense: " + reason);
+    }
+    auto c = DenseConfig::parse(step.config);
+    if (!c) return c;
+    if (std::string reason = config_error(*c, problem, device); !reason.empty()) {
+      return fail(ErrorCode::invalid_argument, "sm90_dense: " + reason);
+    }
+    return c;
+  }
+};
+
+}  // namespace sm90_dense
+
+std::shared_ptr<const Backend> make_sm90_dense_backend() {
+  return std::make_shared<sm90_dense::Sm90Dense>();
+}
+
+}  // namespace culet
