@@ -7,6 +7,11 @@
 #include <algorithm>
 
 namespace culet {
+namespace {
+
+constexpr std::size_t kNoteIndent = 7;
+
+}  // namespace
 
 std::string shaded(std::string_view text, Shade shade, bool color) {
   if (!color || shade == Shade::plain) return std::string(text);
@@ -95,9 +100,9 @@ std::string Columns::text(std::size_t width, std::size_t indent, bool color) con
   for (const Column& column : columns_) names.push_back(column.name);
   std::string out = shaded(line(names), Shade::dim, color) + "\n";
   for (const Row& row : rows_) {
-    const std::string text = row.note
-                                 ? std::string(last_begin, ' ') + clipped(row.cells[0], last_width)
-                                 : line(row.cells);
+    const std::string text = row.note ? std::string(indent + kNoteIndent, ' ') +
+                                            clipped(row.cells[0], width - indent - kNoteIndent)
+                                      : line(row.cells);
     out += shaded(text, row.shade, color) + "\n";
   }
   return out;

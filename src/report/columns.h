@@ -30,7 +30,7 @@ class Columns {
   /// A column must be added before the first row; `limit` cuts longer cells (0: no limit).
   void column(std::string name, Align align = Align::right, std::size_t limit = 0);
   void row(std::vector<std::string> cells, Shade shade = Shade::plain);
-  /// A line of its own below the last row, at the start of the last column.
+  /// A line of its own below the last row, not in columns.
   void note(std::string text, Shade shade = Shade::plain);
   std::string text(std::size_t width, std::size_t indent, bool color) const;
 

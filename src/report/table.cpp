@@ -80,13 +80,22 @@ bool failed(const Trial& trial) {
   return trial.outcome != Outcome::measured && trial.outcome != Outcome::ranked;
 }
 
+/// Half the interval's width as a share of the median.
+std::string spread(const Trial& trial) {
+  if (!seconds_of(trial)) return "-";
+  const double half = (trial.timing->high - trial.timing->low) / 2;
+  return fmt::format("{:.1f}%", 100 * half / trial.timing->median);
+}
+
 Columns trial_columns(const TuneReport& report, const std::vector<std::size_t>& shown,
                       bool all_reasons) {
+  const bool timed = std::any_of(report.trials.begin(), report.trials.end(),
+                                 [](const Trial& trial) { return seconds_of(trial).has_value(); });
   Columns table;
   table.column("", Columns::Align::left);
-  table.column("median us");
-  table.column("interval us");
-  table.column("x best");
+  if (timed) {
+    for (const char* name : {"median us", "+-", "x best"}) table.column(name);
+  }
   table.column("estimate us");
   table.column("limiter", Columns::Align::left);
   table.column("outcome", Columns::Align::left);
@@ -96,16 +105,16 @@ Columns trial_columns(const TuneReport& report, const std::vector<std::size_t>& 
     const Trial& trial = report.trials[i];
     const bool chosen = &trial == report.choice();
     const auto seconds = seconds_of(trial);
-    const auto interval = seconds ? fmt::format("{} - {}", microseconds(trial.timing->low),
-                                                microseconds(trial.timing->high))
-                                  : "-";
-    table.row({chosen ? ">" : " ", microseconds(seconds), interval, times(ratio_to(best, seconds)),
-               trial.estimate ? microseconds(trial.estimate->seconds) : "-",
-               trial.estimate ? std::string(to_string(trial.estimate->limiter)) : "-",
-               std::string(to_string(trial.outcome)), trial.candidate.text()},
-              chosen          ? Shade::good
-              : failed(trial) ? Shade::bad
-                              : Shade::plain);
+    std::vector<std::string> cells{chosen ? ">" : " "};
+    if (timed) {
+      cells.insert(cells.end(),
+                   {microseconds(seconds), spread(trial), times(ratio_to(best, seconds))});
+    }
+    cells.push_back(trial.estimate ? microseconds(trial.estimate->seconds) : "-");
+    cells.emplace_back(trial.estimate ? to_string(trial.estimate->limiter) : "-");
+    cells.emplace_back(to_string(trial.outcome));
+    cells.push_back(trial.candidate.text());
+    table.row(std::move(cells), chosen ? Shade::good : failed(trial) ? Shade::bad : Shade::plain);
     if (!trial.reason.empty() && (all_reasons || failed(trial))) {
       table.note(trial.reason, Shade::dim);
     }
