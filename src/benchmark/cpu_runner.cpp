@@ -52,7 +52,7 @@ class Scratch {
     scratch.offset_ = static_cast<std::int64_t>((align - address % align) % align);
     std::memset(scratch.data(), 0, static_cast<std::size_t>(workspace.zeroed_prefix));
     std::memset(
-        scratch.data() + workspace.zeroed_prefix, kPoison,
+        scratch.data() + workspace.zeroed_prefix, kPadding,
         static_cast<std::size_t>(workspace.bytes - workspace.zeroed_prefix + kWorkspaceGuard));
     return scratch;
   }
@@ -64,7 +64,7 @@ class Scratch {
     for (std::int64_t i = 0; i < spec_.zeroed_prefix; ++i)
       if (at(i) != 0) return fmt::format("byte {} of its zeroed workspace was not left zero", i);
     for (std::int64_t i = 0; i < kWorkspaceGuard; ++i)
-      if (at(spec_.bytes + i) != kPoison)
+      if (at(spec_.bytes + i) != kPadding)
         return fmt::format("it wrote beyond its {} bytes of workspace", spec_.bytes);
     return {};
   }
@@ -119,7 +119,7 @@ class CpuRunner : public TrialRunner {
                                const std::function<void(int, int)>& on_round) override;
 
  private:
-  Verdict run_case(const Plan& plan, const Scratch& scratch, HostCase& on, unsigned char poison,
+  Verdict run_case(const Plan& plan, const Scratch& scratch, HostCase& on, bool second_run,
                    bool full);
   Result<void> run_once(const Plan& plan, const Scratch& scratch, HostCase& on);
   std::string compare_repeated(const HostCase& on, const std::string& first_d) const;
@@ -185,7 +185,7 @@ Result<void> CpuRunner::run_once(const Plan& plan, const Scratch& scratch, HostC
     auto block = HostBlock::allocate(plan.packed_bytes());
     if (!block) return tl::unexpected(block.error());
     memory = std::move(*block);
-    std::memset(memory.data(), kPoison, static_cast<std::size_t>(memory.bytes()));
+    std::memset(memory.data(), kPadding, static_cast<std::size_t>(memory.bytes()));
     auto prepared = plan.prepare(set.arguments.b, memory.data());
     if (!prepared) return tl::unexpected(prepared.error());
     packed = *prepared;
@@ -194,9 +194,10 @@ Result<void> CpuRunner::run_once(const Plan& plan, const Scratch& scratch, HostC
   return plan.run(set.arguments);
 }
 
-Verdict CpuRunner::run_case(const Plan& plan, const Scratch& scratch, HostCase& on,
-                            unsigned char poison, bool full) {
+Verdict CpuRunner::run_case(const Plan& plan, const Scratch& scratch, HostCase& on, bool second_run,
+                            bool full) {
   const SetLayout& layout = on.check.layout;
+  const std::uint32_t poison = poison_of(problem_.d, second_run);
   poison_d(layout, poison, on.block.data());
   const auto begin = Clock::now();
   if (auto ran = run_once(plan, scratch, on); !ran)
@@ -261,7 +262,7 @@ Verdict CpuRunner::verify(const BuiltCandidate& candidate, bool full) {
     if (!repeated) {
       auto scratch = Scratch::make(plan->workspace(on.check.layout.problem.m));
       if (!scratch) return {Outcome::crashed, scratch.error().message, 0};
-      const Verdict one = run_case(*plan, *scratch, on, kPoison, full);
+      const Verdict one = run_case(*plan, *scratch, on, false, full);
       if (one.outcome != Outcome::measured) return one;
       verdict.error = std::max(verdict.error, one.error);
       if (step == 0) {
@@ -272,8 +273,7 @@ Verdict CpuRunner::verify(const BuiltCandidate& candidate, bool full) {
       }
       continue;
     }
-    const unsigned char poison = is_integer(problem_.d) ? kIntegerPoison : kPoison;
-    const Verdict one = run_case(*plan, *main_scratch, on, poison, full);
+    const Verdict one = run_case(*plan, *main_scratch, on, true, full);
     if (one.outcome != Outcome::measured) return one;
     verdict.error = std::max(verdict.error, one.error);
     if (std::string reason = compare_repeated(on, first_d); !reason.empty())

@@ -173,36 +173,55 @@ Result<SetLayout> make_set_layout(const Problem& problem, bool tight_alignment) 
                                                       to_string(place.dtype)));
     }
     place.begin = at + misalignment(p, place.id, place.dtype, tight_alignment);
-    at = round_up(place.begin + place.bytes() + kGuardBytes, 4096);
+    at = round_up(place.begin + place.bytes() + kGuardBytes + 4, 4096);
   }
   layout.block_bytes = at;
   return layout;
 }
 
 void fill_set(const SetLayout& layout, const SetSeed& seed, void* block) {
-  std::memset(block, kPoison, static_cast<std::size_t>(layout.block_bytes));
+  std::memset(block, kPadding, static_cast<std::size_t>(layout.block_bytes));
   for (const OperandPlace& place : layout.places) {
     if (place.id != kD) fill_operand(place, seed.key(place.id), static_cast<char*>(block));
   }
 }
 
-void poison_d(const SetLayout& layout, unsigned char poison, void* block) {
-  std::memset(static_cast<char*>(block) + layout.guard_begin(), poison,
-              static_cast<std::size_t>(layout.guard_end() - layout.guard_begin()));
+std::uint32_t poison_of(DType dtype, bool second_run) {
+  switch (dtype) {
+    case DType::f16:
+      return 0x7ea57ea5;
+    case DType::bf16:
+      return 0x7fe57fe5;
+    case DType::e4m3:
+      return 0x7f7f7f7f;
+    case DType::e5m2:
+      return 0x7e7e7e7e;
+    case DType::s8:
+    case DType::u8:
+    case DType::s32:
+      return second_run ? 0x5a5a5a5a : 0xa5a5a5a5;
+    default:
+      return 0x7ff5a5a5;  // as f32, and twice as f64
+  }
+}
+
+void poison_d(const SetLayout& layout, std::uint32_t poison, void* block) {
+  char* bytes = static_cast<char*>(block);
+  for (std::int64_t at = layout.guard_begin(); at < layout.guard_end(); at += 4)
+    std::memcpy(bytes + at, &poison, sizeof poison);
 }
 
 namespace {
 
 class SurfaceScan {
  public:
-  SurfaceScan(const SetLayout& layout, unsigned char poison, const void* block)
+  SurfaceScan(const SetLayout& layout, std::uint32_t poison, const void* block)
       : layout_(layout),
         d_(layout.place(kD)),
-        poison_(poison),
         bytes_(static_cast<const unsigned char*>(block)),
         format_(format_of(d_.dtype)),
         width_(verify::bytes_of(format_)) {
-    std::memset(&poisoned_, poison, sizeof poisoned_);
+    poisoned_ = (std::uint64_t{poison} << 32) | poison;
     if (width_ < 8) poisoned_ &= (std::uint64_t{1} << (8 * width_)) - 1;
   }
 
@@ -225,18 +244,22 @@ class SurfaceScan {
 
  private:
   void scan_beside(std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      if (bytes_[d_.begin + i] == poison_) continue;
+    for (std::int64_t i = begin; i < end; i += width_) {
+      if (code_at(i) == poisoned_) continue;
       if (check_.damaged++ == 0) check_.first_damaged = i;
     }
+  }
+
+  std::uint64_t code_at(std::int64_t byte) const {
+    std::uint64_t code = 0;
+    std::memcpy(&code, bytes_ + d_.begin + byte, static_cast<std::size_t>(width_));
+    return code;
   }
 
   void scan_row(std::int64_t start) {
     if (verify::is_integer(format_)) return;  // any value may be a result
     for (std::int64_t j = 0; j < d_.length; ++j) {
-      std::uint64_t code = 0;
-      std::memcpy(&code, bytes_ + d_.begin + (start + j) * width_,
-                  static_cast<std::size_t>(width_));
+      const std::uint64_t code = code_at((start + j) * width_);
       if (code == poisoned_) {
         note(check_.unwritten, check_.first_unwritten, start, j);
       } else if (is_nan(code)) {
@@ -265,7 +288,6 @@ class SurfaceScan {
 
   const SetLayout& layout_;
   const OperandPlace& d_;
-  unsigned char poison_;
   const unsigned char* bytes_;
   verify::Format format_;
   int width_;
@@ -275,14 +297,14 @@ class SurfaceScan {
 
 }  // namespace
 
-SurfaceCheck check_surface(const SetLayout& layout, unsigned char poison, const void* block) {
+SurfaceCheck check_surface(const SetLayout& layout, std::uint32_t poison, const void* block) {
   return SurfaceScan(layout, poison, block).run();
 }
 
 std::string SurfaceCheck::complaint(bool nan_allowed) const {
   if (damaged > 0) {
     return fmt::format(
-        "{} bytes beside D's elements were overwritten, the first {} bytes {} D's "
+        "memory beside D was overwritten in {} places, the first {} bytes {} D's "
         "first element",
         damaged, first_damaged < 0 ? -first_damaged : first_damaged,
         first_damaged < 0 ? "before" : "after");

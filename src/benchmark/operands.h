@@ -34,9 +34,11 @@ struct OperandPlace {
 };
 
 /// Byte every operand's surroundings are filled with: a NaN in every floating-point format.
-inline constexpr unsigned char kPoison = 0xff;
-/// The second poison of an integer D, where any value could be a result.
-inline constexpr unsigned char kIntegerPoison = 0x5a;
+inline constexpr unsigned char kPadding = 0xff;
+/// What D is filled with before a run, as four bytes: a NaN of its format that no computation
+/// gives (where it has more than one), and for integers one of two patterns, so that two runs tell
+/// an unwritten element from a result.
+std::uint32_t poison_of(DType dtype, bool second_run);
 inline constexpr std::int64_t kGuardBytes = 4096;
 
 struct SetLayout {
@@ -52,8 +54,11 @@ struct SetLayout {
   std::int64_t offset_extra(int extra, std::int64_t batch, std::int64_t row,
                             std::int64_t column) const;
   /// D's poisoned surroundings: [first, last) in bytes of the block.
-  std::int64_t guard_begin() const { return place(kD).begin - kGuardBytes; }
-  std::int64_t guard_end() const { return place(kD).begin + place(kD).bytes() + kGuardBytes; }
+  /// Both multiples of 4.
+  std::int64_t guard_begin() const { return (place(kD).begin - kGuardBytes) & ~std::int64_t{3}; }
+  std::int64_t guard_end() const {
+    return (place(kD).begin + place(kD).bytes() + kGuardBytes + 3) & ~std::int64_t{3};
+  }
 };
 
 /// `tight_alignment`: bases are aligned as the problem guarantees and no more, so that a kernel
@@ -73,7 +78,7 @@ struct SetSeed {
 /// Fills a whole block in host memory: poison, then the inputs.
 void fill_set(const SetLayout& layout, const SetSeed& seed, void* block);
 /// Poisons D and its surroundings only.
-void poison_d(const SetLayout& layout, unsigned char poison, void* block);
+void poison_d(const SetLayout& layout, std::uint32_t poison, void* block);
 
 /// What was found in D and around it without knowing the right results.
 struct SurfaceCheck {
@@ -88,7 +93,7 @@ struct SurfaceCheck {
   /// What a verdict says of damage, unwritten elements, or (unless allowed) NaN; empty if fine.
   std::string complaint(bool nan_allowed) const;
 };
-SurfaceCheck check_surface(const SetLayout& layout, unsigned char poison, const void* block);
+SurfaceCheck check_surface(const SetLayout& layout, std::uint32_t poison, const void* block);
 
 /// What a candidate is verified on.
 struct CheckCase {

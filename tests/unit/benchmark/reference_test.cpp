@@ -67,23 +67,35 @@ TEST(Operands, TightAlignmentIsExactlyWhatIsGuaranteed) {
 
 TEST(Operands, SurfaceCheckSeesDamage) {
   Filled f("5x7x9:f32:ldd=10");
+  const std::uint32_t poison = poison_of(DType::f32, false);
+  poison_d(f.layout, poison, f.block.data());
   for (int row = 0; row < 5; ++row)
     for (int n = 0; n < 7; ++n) f.set<float>(kD, row * 10 + n, 1);
-  EXPECT_EQ(check_surface(f.layout, kPoison, f.block.data()).complaint(false), "");
+  EXPECT_EQ(check_surface(f.layout, poison, f.block.data()).complaint(false), "");
   f.set<float>(kD, 2 * 10 + 3, NAN);
-  EXPECT_EQ(check_surface(f.layout, kPoison, f.block.data()).complaint(true), "");
-  EXPECT_EQ(check_surface(f.layout, kPoison, f.block.data()).complaint(false),
+  EXPECT_EQ(check_surface(f.layout, poison, f.block.data()).complaint(true), "");
+  EXPECT_EQ(check_surface(f.layout, poison, f.block.data()).complaint(false),
             "D[2,3] of batch 0 is NaN (1 elements in all)");
-  f.set<std::uint32_t>(kD, 4 * 10 + 6, 0xffffffff);
-  EXPECT_EQ(check_surface(f.layout, kPoison, f.block.data()).complaint(false),
+  f.set<std::uint32_t>(kD, 4 * 10 + 6, poison);
+  EXPECT_EQ(check_surface(f.layout, poison, f.block.data()).complaint(false),
             "D[4,6] of batch 0 was not written (1 elements in all)");
   for (const std::int64_t offset : {-1ll, 7ll, 47ll, -1000ll}) {
     Filled g("5x7x9:f32:ldd=10");
+    poison_d(g.layout, poison, g.block.data());
     for (int row = 0; row < 5; ++row)
       for (int n = 0; n < 7; ++n) g.set<float>(kD, row * 10 + n, 1);
     g.set<float>(kD, offset, 0);
-    EXPECT_NE(check_surface(g.layout, kPoison, g.block.data()).complaint(true), "") << offset;
+    EXPECT_NE(check_surface(g.layout, poison, g.block.data()).complaint(true), "") << offset;
   }
+}
+
+TEST(Operands, PoisonIsNaNOfItsFormat) {
+  for (const DType d :
+       {DType::f64, DType::f32, DType::f16, DType::bf16, DType::e4m3, DType::e5m2}) {
+    const std::uint64_t twice = std::uint64_t{poison_of(d, false)} * 0x100000001ull;
+    EXPECT_TRUE(std::isnan(verify::decode(format_of(d), twice & (~0ull >> (64 - bits(d))))));
+  }
+  EXPECT_NE(poison_of(DType::s8, false), poison_of(DType::s8, true));
 }
 
 TEST(Operands, RotationTakesEnoughCopiesAndFits) {
