@@ -96,10 +96,14 @@ CULET_DEVICE bool barrier_any(int id, int threads, bool value) {
 // --- "... griddepcontrol" (programmatic dependent launch; no effect in an ordinary launch) -------
 
 CULET_DEVICE void wait_for_earlier_kernels() {
+#if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
 }
 CULET_DEVICE void let_later_kernels_start() {
+#if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
 }
 
 // --- "Membar / fence", "atom" --------------------------------------------------------------------

@@ -23,10 +23,15 @@ std::int64_t vector_elements(const Problem& problem) { return 128 / bits(problem
 struct Shape {
   std::int64_t rows, unroll, warps, k_warps;
   std::int64_t tile_rows() const { return warps / k_warps * rows; }
-  /// Registers of a thread, from compiled kernels: the weights in flight, the sums, the unpacked
-  /// vectors, addresses.
-  std::int64_t registers(std::int64_t m, std::int64_t vector) const {
-    return 4 * rows * unroll + rows * m + vector * (rows + 1) / 2 + 2 * rows + 20;
+  /// Registers a thread needs without spilling, fitted to compiled kernels: the weights in flight,
+  /// the sums, the rows' addresses, the vectors of A that are loaded ahead.
+  std::int64_t registers(std::int64_t m) const {
+    return (4 * rows * unroll + rows * m + 3 * rows + 5 * m + 20 + 7) / 8 * 8;
+  }
+  /// Blocks a multiprocessor holds, which the compiler is told.
+  std::int64_t occupancy(std::int64_t m, std::int64_t register_file,
+                         std::int64_t max_threads) const {
+    return std::min(register_file / (32 * warps * registers(m)), max_threads / (32 * warps));
   }
 };
 
@@ -83,8 +88,7 @@ class Gemv final : public KernelFamily {
           for (std::int64_t k_warps : {1, 2, 4, 8}) {
             if (k_warps > warps || k_warps > chunks) continue;
             const Shape shape{rows, unroll, warps, k_warps};
-            if (shape.registers(m, vector_elements(p)) > 128)
-              continue;  // fewer than 16 warps a multiprocessor
+            if (shape.registers(m) > 128) continue;  // fewer than 16 warps a multiprocessor
             all.push_back(Config()
                               .set("rows", rows)
                               .set("unroll", unroll)
@@ -104,11 +108,8 @@ class Gemv final : public KernelFamily {
     const double tiles =
         static_cast<double>((p.n + shape.tile_rows() - 1) / shape.tile_rows() * p.batch);
     const double weights = tiles * static_cast<double>(shape.tile_rows() * p.k) * bits(p.b) / 8;
-    const std::int64_t registers =
-        (shape.registers(p.m_range.high, vector_elements(p)) + 7) / 8 * 8;
-    const std::int64_t resident_warps = std::min<std::int64_t>(
-        device.max_threads_per_unit / 32,
-        device.registers_per_unit / (32 * std::max<std::int64_t>(registers, 32)));
+    const std::int64_t resident = std::max<std::int64_t>(
+        1, shape.occupancy(p.m_range.high, device.registers_per_unit, device.max_threads_per_unit));
     Features f;
     f.tensor = false;
     f.math_dtype = DType::f32;
@@ -125,7 +126,8 @@ class Gemv final : public KernelFamily {
     f.tiles = tiles;
     f.slots =
         static_cast<double>(device.units * std::max<std::int64_t>(1, resident_warps / shape.warps));
-    f.bytes_in_flight = static_cast<double>(resident_warps * 32 * 16 * shape.rows * shape.unroll);
+    f.bytes_in_flight =
+        static_cast<double>(resident * shape.warps * 32 * 16 * shape.rows * shape.unroll);
     f.extra_seconds =
         0.3e-6 + 0.05e-6 * static_cast<double>(
                                shape.unroll *
@@ -133,7 +135,8 @@ class Gemv final : public KernelFamily {
     return f;
   }
 
-  Result<Source> source(const Problem& p, const Step& step, const DeviceSpec&) const override {
+  Result<Source> source(const Problem& p, const Step& step,
+                        const DeviceSpec& device) const override {
     const Shape shape = shape_of(step.config);
     ConfigStruct config;
     config.add("type", p.a)
@@ -143,13 +146,14 @@ class Gemv final : public KernelFamily {
         .add("unroll", shape.unroll);
     config.add("warps", shape.warps).add("k_warps", shape.k_warps).add("constant_b", p.const_b);
     const std::string entry = fmt::format(
-        "extern \"C\" __global__ void __launch_bounds__(GemvShape<Config>::kThreads)\n"
+        "extern \"C\" __global__ void __launch_bounds__(GemvShape<Config>::kThreads, {})\n"
         "{}(const void* a, const void* b, void* d, i64 lda, i64 ldb, i64 ldd, i64 stride_a, i64 "
         "stride_b, i64 stride_d,\n"
         "    i32 m, i32 n, i32 k, i32 tiles{}) {{\n"
         "  const GemvArguments<{}> args{{a, b, d, lda, ldb, ldd, stride_a, stride_b, stride_d, m, "
         "n, k, tiles, {}}};\n"
         "  gemv_kernel<Config, Epilogue>(args);\n}}\n",
+        shape.occupancy(p.m_range.high, device.registers_per_unit, device.max_threads_per_unit),
         kEntry, cuda_epilogue_parameters(p.epilogue), p.epilogue.operands().size(),
         cuda_epilogue_pointers(p.epilogue));
     return Source{SourceLanguage::cuda,

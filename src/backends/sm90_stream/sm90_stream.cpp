@@ -36,7 +36,8 @@ struct Shape {
     return parts + part_bytes() + 16 * stages;
   }
   std::int64_t threads() const { return 128 * groups + 64; }
-  std::int64_t registers() const { return blocks() * width / 2 + 40; }
+  /// A thread's: the accumulators and what addressing takes beside them, from compiled kernels.
+  std::int64_t registers() const { return blocks() * width / 2 + 56; }
 };
 
 Shape shape_of(const Problem& p, const Config& config) {
@@ -51,6 +52,12 @@ std::int64_t occupancy(const Shape& shape, const DeviceSpec& device) {
   const std::int64_t by_registers =
       device.registers_per_unit / (shape.threads() * round_up(shape.registers(), 8));
   return std::min({by_memory, by_threads, by_registers});
+}
+
+/// What a thread may use: the register file over the block's threads, and the instruction set's
+/// 255.
+std::int64_t max_registers(const Shape& shape, const DeviceSpec& device) {
+  return std::min<std::int64_t>(255, device.registers_per_unit / shape.threads() / 8 * 8);
 }
 
 class Sm90Stream final : public KernelFamily {
@@ -107,7 +114,8 @@ class Sm90Stream final : public KernelFamily {
               const std::int64_t useful =
                   round_up(ceil_div(ceil_div(p.k, 64 * boxes), cluster), groups);
               shape.stages = std::min(shape.stages, useful);
-              if (shape.stages < std::max<std::int64_t>(2, groups) || shape.registers() > 200)
+              if (shape.stages < std::max<std::int64_t>(2, groups) ||
+                  shape.registers() > max_registers(shape, device))
                 continue;
               Config config;
               config.set("rows", rows)
