@@ -10,7 +10,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "compile/compiler.h"
+#include "base/parallel.h"
 
 namespace culet::benchmark {
 namespace {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/parallel.h"
 #include "culet/backend.h"
 #include "culet/cache.h"
 
@@ -37,8 +38,5 @@ class Compiler : public BuildContext {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-/// Runs jobs 0..count-1 on up to `threads` threads (0: one per core). `job` must be thread-safe.
-void parallel_for(int count, int threads, const std::function<void(int)>& job);
 
 }  // namespace culet

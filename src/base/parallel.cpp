@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The culet authors
 //
-// The thread pool of the compile phase: threads that live as long as one call, so that nothing is
-// left running while candidates are timed.
+// Threads live as long as one call, so that nothing is left running while candidates are timed.
+#include "base/parallel.h"
+
 #include <algorithm>
 #include <atomic>
 #include <exception>
 #include <mutex>
 #include <thread>
 #include <vector>
-
-#include "compile/compiler.h"
 
 namespace culet {
 
