@@ -32,8 +32,6 @@ const std::vector<EnvVariable>& env_table() {
        "C++ compiler for CPU kernels made from source; `none` keeps to the precompiled ones."},
       {"CULET_CUDA_PATH", "the usual places",
        "Folder searched first for NVRTC and cuBLASLt: a CUDA toolkit or its library folder."},
-      {"CULET_OPENBLAS", "libopenblas.so.0", "Path of the OpenBLAS library to load."},
-      {"CULET_ONEDNN", "libdnnl.so", "Path of the oneDNN library to load."},
   };
   return table;
 }
