@@ -118,20 +118,15 @@ class Gemv final : public KernelFamily {
     const double slots = m + 1 + 1.5 * m / static_cast<double>(shape.rows);
     f.math_ops = 2.0 * slots * static_cast<double>(p.n) * static_cast<double>(p.k * p.batch);
     f.math_efficiency = 0.65;  // measured issue rate of this loop on an H200
-    f.dram_bytes = p.compulsory_bytes() -
-                   static_cast<double>(p.n * p.k) * bits(p.b) / 8 * static_cast<double>(p.batch) +
-                   weights;
+    f.dram_bytes = p.compulsory_bytes();
     f.l2_bytes = f.dram_bytes + weights * m / static_cast<double>(shape.tile_rows());
     f.shared_bytes = weights * m / static_cast<double>(shape.rows);  // A through L1
     f.tiles = tiles;
-    f.slots =
-        static_cast<double>(device.units * std::max<std::int64_t>(1, resident_warps / shape.warps));
+    f.slots = static_cast<double>(device.units * resident);
     f.bytes_in_flight =
         static_cast<double>(resident * shape.warps * 32 * 16 * shape.rows * shape.unroll);
-    f.extra_seconds =
-        0.3e-6 + 0.05e-6 * static_cast<double>(
-                               shape.unroll *
-                               shape.rows);  // sums over lanes and warps; the last loads' latency
+    // Sums over lanes and warps; the latency of the loads in flight at the end.
+    f.extra_seconds = 0.3e-6 + 0.05e-6 * static_cast<double>(shape.unroll * shape.rows);
     return f;
   }
 
