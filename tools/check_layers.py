@@ -46,7 +46,7 @@ PUBLIC = {
     "candidate": "candidate", "host_kernel": "candidate", "device": "device",
     "backend": "backends", "ranking": "ranking", "registry": "backends", "report": "report",
     "cache": "cache", "plan": "launch", "tuner": "tuner", "matmul": "tuner", "culet": "report",
-    "bundle": "bundle", "capi": "capi",
+    "settings": "tuner", "doctor": "report", "bundle": "bundle", "capi": "capi",
 }
 
 MAX_HOST_LINES = 500

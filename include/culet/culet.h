@@ -8,6 +8,7 @@
 #include "culet/cache.h"        // IWYU pragma: export
 #include "culet/candidate.h"    // IWYU pragma: export
 #include "culet/device.h"       // IWYU pragma: export
+#include "culet/doctor.h"       // IWYU pragma: export
 #include "culet/dtype.h"        // IWYU pragma: export
 #include "culet/epilogue.h"     // IWYU pragma: export
 #include "culet/error.h"        // IWYU pragma: export
@@ -18,5 +19,6 @@
 #include "culet/ranking.h"      // IWYU pragma: export
 #include "culet/registry.h"     // IWYU pragma: export
 #include "culet/report.h"       // IWYU pragma: export
+#include "culet/settings.h"     // IWYU pragma: export
 #include "culet/tuner.h"        // IWYU pragma: export
 #include "culet/version.h"      // IWYU pragma: export

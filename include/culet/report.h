@@ -100,4 +100,8 @@ struct RenderOptions {
 std::string render(const std::vector<TuneReport>& reports, const Counts& counts,
                    ReportFormat format, const RenderOptions& options = {});
 
+/// Writes text to a file in one step: readers see the old contents or the new. What is not a
+/// regular file (a pipe, /dev/null) is written to as it is. Errors: io.
+Result<void> save(const std::string& path, std::string_view text);
+
 }  // namespace culet

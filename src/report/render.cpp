@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The culet authors
 //
-// From a format's name to its view.
+// From a format's name to its view, and from a view to a file.
+#include <sys/stat.h>
+
+#include <fstream>
 #include <string>
 
+#include "base/files.h"
 #include "report/views.h"
 
 namespace culet {
@@ -29,6 +33,18 @@ std::string render(const std::vector<TuneReport>& reports, const Counts& counts,
     case ReportFormat::md:
       return render_markdown(reports, counts, options);
   }
+  return {};
+}
+
+Result<void> save(const std::string& path, std::string_view text) {
+  // Replacing a device or a pipe by a file would destroy it.
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) {
+    return write_file_atomically(path, text);
+  }
+  std::ofstream out(path, std::ios::binary);
+  out << text << std::flush;
+  if (!out) return fail(ErrorCode::io, "cannot write '" + path + "'");
   return {};
 }
 

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// From environment variables to tuning options; the table itself is in base/env.cpp.
+#include "culet/settings.h"
+
+#include "base/env.h"
+
+namespace culet {
+
+std::vector<Setting> settings() {
+  std::vector<Setting> all;
+  for (const EnvVariable& variable : env_table()) {
+    all.push_back({variable.name, variable.standard, variable.meaning, env(variable.name)});
+  }
+  return all;
+}
+
+std::string settings_markdown() { return env_markdown(); }
+
+Result<TuneOptions> options_from_environment(const Registry& registry) {
+  TuneOptions options;
+  const auto top = env_max_profiling_configs();
+  if (!top) return tl::unexpected(top.error());
+  options.top = *top;
+  if (const auto names = env("CULET_BACKENDS")) {
+    auto filter = BackendFilter::parse(*names, registry);
+    if (!filter) {
+      return fail(ErrorCode::invalid_argument, "CULET_BACKENDS: " + filter.error().message);
+    }
+    options.backends = std::move(*filter);
+  }
+  if (env_disabled()) options.backends = BackendFilter{{"vendor"}, {}};
+  options.dump_dir = env("CULET_DUMP").value_or("");
+  return options;
+}
+
+}  // namespace culet
