@@ -68,6 +68,8 @@ ThreadPool& ThreadPool::shared() {
   return *pool;
 }
 
+ThreadPool::ThreadPool() = default;
+
 ThreadPool::~ThreadPool() {
   stop_.store(true, std::memory_order_relaxed);
   for (const auto& worker : workers_) {

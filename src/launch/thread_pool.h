@@ -20,7 +20,7 @@ class ThreadPool {
   /// The process's pool; a child made by fork gets a new one at first use.
   static ThreadPool& shared();
 
-  ThreadPool() = default;
+  ThreadPool();
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
