@@ -6,13 +6,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <utility>
 
+#include "base/files.h"
 #include "culet/device.h"
 
 namespace culet {
@@ -192,12 +192,9 @@ Result<DeviceSpec> DeviceSpec::preset(std::string_view name_or_path) {
                             "the presets {}, or a path to a JSON file",
                             name_or_path, fmt::join(preset_names(), ", ")));
   }
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream content;
-  if (!in || std::filesystem::is_directory(path, error) || !(content << in.rdbuf())) {
-    return fail(ErrorCode::io, fmt::format("cannot read device file {}", path.string()));
-  }
-  auto spec = from_json(content.str());
+  auto content = read_file(path.string());
+  if (!content) return tl::unexpected<Error>(content.error());
+  auto spec = from_json(*content);
   if (!spec) {
     Error problem = spec.error();
     problem.message = fmt::format("{}: {}", path.string(), problem.message);
