@@ -28,8 +28,8 @@ const std::vector<EnvVariable>& env_table() {
       {"CULET_DUMP", "unset",
        "Folder that the source and the code of every compiled kernel are written to, as `--dump`."},
       {"CULET_THREADS", "all usable cores", "Threads that kernels on the CPU use."},
-      {"CULET_CXX", "c++, g++ or clang++, whichever is found first",
-       "C++ compiler for CPU kernels made from source; `none` keeps to the precompiled ones."},
+      {"CULET_CXX", "g++, c++ or clang++, whichever is found first",
+       "C++ compiler for CPU kernels made from source; without one the precompiled ones serve."},
       {"CULET_CUDA_PATH", "the usual places",
        "Folder searched first for NVRTC and cuBLASLt: a CUDA toolkit or its library folder."},
   };

@@ -113,10 +113,10 @@ CULET_FN double culet_gelu_tanh(double x) {
   return 0.5 * x * (1.0 + culet_tanh(u));
 }
 
-// x * Phi(x), Phi the normal distribution function, in its erf form. With z = |x|/sqrt(2) the tail
-// is erfc(z)/2 = e^(-z^2) * P(u) / (2 (z + 2)), u = (z - 2)/(z + 2); P interpolates erfcx(z) * (z +
-// 2) at the Chebyshev points of z in [0, 10.5], where its relative error is below 6e-8, in float
-// below 3e-7.
+// x * Phi(x), Phi the normal distribution function, in its erf form. With z = |x| / sqrt(2) the
+// tail is erfc(z) / 2 = e^(-z^2) * P(u) / (2 (z + 2)), u = (z - 2) / (z + 2). P interpolates
+// e^(z^2) erfc(z) (z + 2) at the Chebyshev points of z in [0, 10.5], within 6e-8; the whole is
+// within 1e-6 relative for x > -5, and within 1e-11 absolute beyond.
 CULET_FN float culet_gelu(float x) {
   const float z = culet_abs(x) * 0.707106781f;
   const float t = culet_divide(1.0f, z + 2.0f);
