@@ -10,7 +10,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "compile/compiler.h"
+#include "base/parallel.h"
 
 namespace culet::benchmark {
 namespace {
@@ -211,6 +211,18 @@ void poison_d(const SetLayout& layout, std::uint32_t poison, void* block) {
     std::memcpy(bytes + at, &poison, sizeof poison);
 }
 
+void locate(const SetLayout& layout, std::int64_t offset, std::int64_t (&at)[3]) {
+  const OperandPlace& d = layout.place(kD);
+  for (std::int64_t b = 0; b < d.batches; ++b) {
+    const std::int64_t rest = offset - b * d.batch_stride;
+    if (rest < 0 || rest / d.line_stride >= d.lines || rest % d.line_stride >= d.length) continue;
+    at[0] = b;
+    at[1] = rest / d.line_stride;
+    at[2] = rest % d.line_stride;
+    return;
+  }
+}
+
 namespace {
 
 class SurfaceScan {
@@ -275,15 +287,7 @@ class SurfaceScan {
 
   void note(std::int64_t& count, std::int64_t (&first)[3], std::int64_t start, std::int64_t j) {
     if (count++ > 0) return;
-    // Recover batch and row from the row's start; only ever done once per kind.
-    for (std::int64_t b = 0; b < d_.batches; ++b) {
-      const std::int64_t rest = start - b * d_.batch_stride;
-      if (rest < 0 || rest % d_.line_stride != 0 || rest / d_.line_stride >= d_.lines) continue;
-      first[0] = b;
-      first[1] = rest / d_.line_stride;
-      first[2] = j;
-      return;
-    }
+    locate(layout_, start + j, first);
   }
 
   const SetLayout& layout_;

@@ -93,6 +93,8 @@ struct SurfaceCheck {
   /// What a verdict says of damage, unwritten elements, or (unless allowed) NaN; empty if fine.
   std::string complaint(bool nan_allowed) const;
 };
+/// Batch, row and column of the element at an offset from D's element 0.
+void locate(const SetLayout& layout, std::int64_t offset, std::int64_t (&at)[3]);
 SurfaceCheck check_surface(const SetLayout& layout, std::uint32_t poison, const void* block);
 
 /// What a candidate is verified on.

@@ -58,6 +58,10 @@ class TrialRunner {
   virtual std::vector<RaceResult> race(const std::vector<const BuiltCandidate*>& candidates,
                                        const std::vector<bool>& droppable,
                                        const std::function<void(int, int)>& on_round) = 0;
+
+  /// What held the device back during the last race ("power cap"); empty if nothing is known to
+  /// have.
+  virtual std::string notes() const { return {}; }
 };
 
 /// The in-process runner for the device. Allocates and fills operands; errors: device, or

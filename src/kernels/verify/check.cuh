@@ -7,14 +7,9 @@
 // these templates for the problem's formats and epilogue.
 #pragma once
 
-#include "running_error.h"
+#include "interface.h"
 
 namespace culet::verify {
-
-/// A run of `batches` x `lines` x `length` elements in memory; strides in elements.
-struct Span {
-  i64 batches, lines, length, batch_stride, line_stride;
-};
 
 __device__ inline i64 thread_index() {
   return static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -63,24 +58,6 @@ __device__ inline void fill(void* base, Format format, u64 key, Span span) {
 }
 
 // --- Reference -----------------------------------------------------------------------------------
-
-/// Sizes, and element strides of A[m,k], B[k,n] and D[m,n].
-struct Shape {
-  i64 m, n, k;
-  i64 a_batch, a_m, a_k;
-  i64 b_batch, b_k, b_n;
-  i64 d_batch, d_m;
-  u64 key_a, key_b;
-};
-
-constexpr int kTile = 64;   ///< edge of the square of D a block computes
-constexpr int kDepth = 16;  ///< of k at a time
-constexpr int kThreads = 256;
-
-/// First element of a tile.
-struct Tile {
-  i64 batch, m, n;
-};
 
 /// One block per tile, kThreads threads: sums and sums of magnitudes, row by row. Each operand's
 /// values are generated, never read.
@@ -131,24 +108,6 @@ __device__ inline void reference(const Shape& shape, const Tile* tiles, double* 
 
 // --- Comparison ----------------------------------------------------------------------------------
 
-/// What Tolerance of the host has.
-struct Limits {
-  double accumulation, conversion, half_ulps;
-  EpilogueAccuracy accuracy;
-};
-
-/// Host memory holds the same struct; `first` starts as all ones.
-struct CompareResult {
-  u64 largest_ratio;  ///< bits of a double
-  u64 wrong;
-  u64 first;  ///< smallest index of a wrong element, counting (batch, row, column)
-};
-
-/// Streams of the epilogue's operands.
-struct ExtraKeys {
-  u64 key[16];
-};
-
 /// `Epilogue::apply(acc, shape, batch, m, n, keys, accuracy)` gives the result before it is stored.
 /// One block per tile.
 template <Format kFormatD, class Epilogue>
@@ -185,11 +144,6 @@ __device__ inline void compare(const Shape& shape, const Tile* tiles, const doub
 }
 
 // --- Surroundings --------------------------------------------------------------------------------
-
-struct SurfaceResult {
-  u64 unwritten, nan, damaged, differs;
-  u64 first_unwritten, first_nan, first_damaged, first_differs;  ///< start as all ones
-};
 
 __device__ inline void note(u64* count, u64* first, u64 index) {
   atomicAdd(count, 1ull);

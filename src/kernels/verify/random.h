@@ -62,11 +62,11 @@ CULET_VERIFY_FN double power_of_two(int exponent) {
 
 // --- Formats -------------------------------------------------------------------------------------
 
-CULET_VERIFY_FN bool is_integer(Format f) {
+CULET_VERIFY_FN constexpr bool is_integer(Format f) {
   return f == Format::s8 || f == Format::u8 || f == Format::s32;
 }
 
-CULET_VERIFY_FN int bytes_of(Format f) {
+CULET_VERIFY_FN constexpr int bytes_of(Format f) {
   return f == Format::f64                                            ? 8
          : f == Format::f32 || f == Format::tf32 || f == Format::s32 ? 4
          : f == Format::f16 || f == Format::bf16                     ? 2
@@ -75,7 +75,7 @@ CULET_VERIFY_FN int bytes_of(Format f) {
 
 /// Bits of the significand with the hidden one. tf32 is 11: what is stored in a tf32 operand is
 /// rounded beforehand, so that its products are the same on every path.
-CULET_VERIFY_FN int significand(Format f) {
+CULET_VERIFY_FN constexpr int significand(Format f) {
   return f == Format::f64                        ? 53
          : f == Format::f32                      ? 24
          : f == Format::tf32 || f == Format::f16 ? 11
@@ -85,7 +85,7 @@ CULET_VERIFY_FN int significand(Format f) {
                                                  : 0;
 }
 
-CULET_VERIFY_FN int min_exponent(Format f) {
+CULET_VERIFY_FN constexpr int min_exponent(Format f) {
   return f == Format::f64                                             ? -1022
          : f == Format::f32 || f == Format::tf32 || f == Format::bf16 ? -126
          : f == Format::f16 || f == Format::e5m2                      ? -14
