@@ -5,29 +5,10 @@
 // the consumers, which multiply from them. A stage has two barriers: full (its bytes have arrived) and
 // empty (every consumer of every block that reads it is done).
 #pragma once
+#include "pipeline_position.cuh"
 #include "ptx.cuh"
 
 namespace culet::kernels {
-
-/// A place in the ring: a stage and the parity of its phase. Producer and consumers walk it alike.
-template <int Stages>
-struct RingPosition {
-  int stage = 0;
-  u32 parity = 0;
-
-  CULET_HD constexpr void advance() {
-    if (++stage == Stages) {
-      stage = 0;
-      parity ^= 1;
-    }
-  }
-  /// As `count` times advance(): for stages that another warpgroup works on.
-  CULET_HD constexpr void skip(u32 count) {
-    const u32 place = static_cast<u32>(stage) + count;
-    stage = static_cast<int>(place % Stages);
-    parity ^= (place / Stages) & 1;
-  }
-};
 
 template <int Stages, int ClusterBlocks>
 struct Ring {

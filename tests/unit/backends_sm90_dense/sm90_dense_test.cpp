@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// The Hopper family's answers, space, launches and features, from plain device data.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "backends/backends.h"
+#include "backends/sm90_dense/dense_config.h"
+#include "culet/ranking.h"
+
+namespace culet {
+namespace {
+
+DeviceSpec h200() { return DeviceSpec::preset("h200").value(); }
+
+Problem problem(const std::string& text) {
+  auto parsed = Problem::parse(text);
+  EXPECT_TRUE(parsed) << text << ": " << parsed.error().message;
+  return parsed.value();
+}
+
+std::string refusal(const std::string& text, const DeviceSpec& device = h200()) {
+  const Support answer = make_sm90_dense_backend()->supports(problem(text), device);
+  return answer.yes ? "yes" : answer.reason;
+}
+
+TEST(Sm90DenseSupports, SaysYes) {
+  EXPECT_EQ(refusal("16x4096x4096:bf16"), "yes");
+  EXPECT_EQ(refusal("333x1023x520x3:f16>f32"), "yes");
+  EXPECT_EQ(refusal("100x101x99:bf16:lda=104:ldb=112"), "yes");  // k itself may be anything
+  EXPECT_EQ(refusal("64x64x64:bf16:epi=\"silu(acc * s[m]) + c[m,n]\""), "yes");
+}
+
+TEST(Sm90DenseSupports, NamesTheRule) {
+  EXPECT_EQ(refusal("64x64x100:bf16"), "k=100: TMA needs rows of a multiple of 16 bytes");
+  EXPECT_EQ(refusal("64x64x96:bf16:lda=100"), "lda=100: TMA needs rows of a multiple of 16 bytes");
+  EXPECT_EQ(refusal("64x64x96:bf16:ldb=100"), "ldb=100: TMA needs rows of a multiple of 16 bytes");
+  EXPECT_NE(refusal("64x64x64:bf16:aligna=8").find("aligna=8"), std::string::npos);
+  EXPECT_NE(refusal("64x64x64:f32").find("bf16"), std::string::npos);
+  EXPECT_NE(refusal("64x64x64:bf16:layout=tt").find("layout"), std::string::npos);
+  EXPECT_NE(refusal("64x64x64:bf16", DeviceSpec::preset("a100").value()).find("sm_80"),
+            std::string::npos);
+  EXPECT_NE(refusal("64x64x0:bf16").find("k=0"), std::string::npos);
+}
+
+TEST(Sm90DenseConfig, TextRoundTrips) {
+  for (const auto& c : sm90_dense::space(problem("1000x1000x4096:bf16"), h200())) {
+    const auto again = sm90_dense::DenseConfig::parse(c.config());
+    ASSERT_TRUE(again) << c.config().text() << ": " << again.error().message;
+    EXPECT_EQ(again->config(), c.config());
+  }
+}
+
+TEST(Sm90DenseConfig, RefusesWhatTheKernelCannotDo) {
+  const auto parse = [](const char* text) {
+    return sm90_dense::DenseConfig::parse(Config::parse(text).value()).has_value();
+  };
+  EXPECT_TRUE(parse("tile=128x256x64 cluster=1x1 stages=4 schedule=cooperative raster=m"));
+  EXPECT_FALSE(parse("tile=128x256x32 cluster=1x1 stages=4 schedule=cooperative raster=m"));
+  EXPECT_FALSE(parse("tile=100x256x64 cluster=1x1 stages=4 schedule=cooperative raster=m"));
+  EXPECT_FALSE(parse("tile=128x250x64 cluster=1x1 stages=4 schedule=cooperative raster=m"));
+  EXPECT_FALSE(parse("tile=256x256x64 cluster=1x1 stages=4 schedule=cooperative raster=m"));
+  EXPECT_FALSE(parse("tile=192x256x64 cluster=1x1 stages=4 schedule=cooperative raster=m"));
+  EXPECT_FALSE(parse("tile=128x256x64 cluster=4x1 stages=4 schedule=cooperative raster=m"));
+  EXPECT_FALSE(parse("tile=128x256x64 cluster=1x1 stages=4 schedule=serial raster=m"));
+  EXPECT_FALSE(parse("tile=128x256x64 cluster=1x1 stages=0 schedule=cooperative raster=m"));
+}
+
+TEST(Sm90DenseSpace, FitsTheDeviceAndTheProblem) {
+  const DeviceSpec device = h200();
+  for (const char* text : {"1x64x64:bf16", "16x4096x4096:bf16", "4096x4096x4096:bf16",
+                           "333x1023x520x3:f16>f32", "4096x2112x7168:bf16"}) {
+    const Problem p = problem(text);
+    const auto all = sm90_dense::space(p, device);
+    EXPECT_FALSE(all.empty()) << text;
+    std::set<std::string> seen;
+    for (const auto& c : all) {
+      EXPECT_EQ(sm90_dense::config_error(c, p, device), "") << c.config().text();
+      EXPECT_TRUE(seen.insert(c.config().text()).second) << "twice: " << c.config().text();
+      const auto store = sm90_dense::store_path(p);
+      const std::int64_t limit = sm90_dense::shared_limit(device, c.occupancy);
+      EXPECT_LE(sm90_dense::shared_bytes(c, store, sm90_dense::slabs_of(c, store, limit)), limit);
+      EXPECT_LE(
+          (c.occupancy *
+           (sm90_dense::shared_bytes(c, store, sm90_dense::slabs_of(c, store, limit)) + 1024)),
+          device.shared_per_unit);
+    }
+  }
+}
+
+TEST(Sm90DenseStore, TakesTheCopyEngineOnlyWhereItClipsExactly) {
+  EXPECT_TRUE(sm90_dense::store_path(problem("64x64x64:bf16")).tma);
+  EXPECT_FALSE(sm90_dense::store_path(problem("64x60x64:bf16:ldd=64")).tma);  // n not whole pieces
+  EXPECT_FALSE(sm90_dense::store_path(problem("64x64x64:bf16:ldd=68")).tma);
+  EXPECT_FALSE(sm90_dense::store_path(problem("64x64x64:bf16>f32")).tma);
+  EXPECT_FALSE(sm90_dense::store_path(problem("64x64x64:bf16:alignd=8")).tma);
+  EXPECT_TRUE(sm90_dense::store_path(problem("64x63x64:bf16:ldd=68")).pairs);
+  EXPECT_FALSE(sm90_dense::store_path(problem("64x63x64:bf16")).pairs);
+}
+
+Step step_of(const Config& config) { return {"sm90_dense", config, Part::all}; }
+
+TEST(Sm90DenseLaunch, FollowsM) {
+  const auto backend = make_sm90_dense_backend();
+  const auto& family = dynamic_cast<const KernelFamily&>(*backend);
+  const Problem p = problem("64x4096x4096:bf16:m=0..1000");
+  const Config config =
+      Config::parse("tile=128x128x64 cluster=2x1 stages=5 schedule=cooperative raster=m splits=3")
+          .value();
+  const auto spec = family.launch(p, step_of(config), h200());
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->grid[0].at(0), 0);  // nothing to launch
+  EXPECT_EQ(spec->grid[0].at(1), 132);
+  for (const std::int64_t m : {1, 256, 257, 1000}) {
+    EXPECT_EQ(spec->grid[0].at(m) % 2, 0) << "whole clusters";
+    const std::int64_t tiles = (m + 255) / 256 * 2 * 32;
+    // A counter for each consumer of each tile, and a part of every split.
+    EXPECT_GE(spec->zeroed_prefix, tiles * 2 * 4);
+    EXPECT_GE(spec->workspace_bytes.at(m), spec->zeroed_prefix + tiles * 128 * 128 * 4 * 3);
+  }
+}
+
+TEST(Sm90DenseSource, DependsOnlyOnWhatIsCompiledIn) {
+  const auto backend = make_sm90_dense_backend();
+  const auto& family = dynamic_cast<const KernelFamily&>(*backend);
+  const auto text = [&](const char* problem_text, const char* config) {
+    const auto source =
+        family.source(problem(problem_text), step_of(Config::parse(config).value()), h200());
+    EXPECT_TRUE(source);
+    return source ? source->text : std::string();
+  };
+  const std::string base =
+      text("4096x4096x4096:bf16",
+           "tile=128x128x64 cluster=1x1 stages=5 schedule=cooperative raster=m group=8 splits=1");
+  // Sizes, raster, grouping and splits are run-time values.
+  EXPECT_EQ(base, text("100x512x1024x2:bf16",
+                       "tile=128x128x64 cluster=1x1 stages=5 schedule=cooperative raster=n "
+                       "group=4 splits=3"));
+  EXPECT_NE(base, text("4096x4096x4096:f16",
+                       "tile=128x128x64 cluster=1x1 stages=5 schedule=cooperative raster=m"));
+  EXPECT_NE(base, text("4096x4096x4096:bf16",
+                       "tile=128x128x64 cluster=2x1 stages=5 schedule=cooperative raster=m"));
+  EXPECT_NE(base, text("4096x4096x4096:bf16:epi=\"relu(acc)\"",
+                       "tile=128x128x64 cluster=1x1 stages=5 schedule=cooperative raster=m"));
+}
+
+TEST(Sm90DenseSource, RefusesAnEpilogueStepAndTooManySplits) {
+  const auto backend = make_sm90_dense_backend();
+  const auto& family = dynamic_cast<const KernelFamily&>(*backend);
+  Step step = step_of(
+      Config::parse("tile=128x128x64 cluster=1x1 stages=5 schedule=cooperative raster=m splits=9")
+          .value());
+  EXPECT_TRUE(family.source(problem("64x64x576:bf16"), step, h200()));
+  EXPECT_FALSE(family.source(problem("64x64x512:bf16"), step, h200()));
+  step.part = Part::epilogue;
+  EXPECT_FALSE(family.source(problem("64x64x576:bf16"), step, h200()));
+}
+
+// Best candidates on an H200 (docs/performance-log.md): whatever the model says in detail, these
+// must be among the few that a tuning run compiles.
+TEST(Sm90DenseRanking, KnownWinnersAreNearTheTop) {
+  const auto backend = make_sm90_dense_backend();
+  const DeviceSpec device = h200();
+  struct Known {
+    const char* problem;
+    const char* tile;
+  };
+  for (const Known& known :
+       {Known{"4096x4096x4096:bf16", "128x256x64"}, Known{"2048x6144x4096:bf16", "128x256x64"}}) {
+    const Problem p = problem(known.problem);
+    std::vector<std::pair<double, std::string>> order;
+    for (const Config& config : backend->configs(p, device)) {
+      order.emplace_back(estimate(*backend->features(p, config, device), device).seconds,
+                         config.text());
+    }
+    std::stable_sort(order.begin(), order.end(),
+                     [](const auto& x, const auto& y) { return x.first < y.first; });
+    bool found = false;
+    std::string top;
+    for (std::size_t i = 0; i < 5 && i < order.size(); ++i) {
+      found = found || order[i].second.find(known.tile) != std::string::npos;
+      top += order[i].second + "\n";
+    }
+    EXPECT_TRUE(found) << known.problem << "\n" << top;
+  }
+}
+
+}  // namespace
+}  // namespace culet
