@@ -8,7 +8,7 @@
 #pragma once
 
 #if defined(__CUDACC__)
-#define CULET_FN static __device__ __forceinline__
+#define CULET_FN __device__ __forceinline__
 #else
 #define CULET_FN static inline __attribute__((always_inline))
 #endif
