@@ -225,7 +225,7 @@ bool Database::is_at(const std::string& path) const {
   return ::stat(path.c_str(), &now) == 0 && now.st_dev == device_ && now.st_ino == inode_;
 }
 
-Statement::Statement(Database& database, std::string_view sql) : database_(database) {
+Statement::Statement(Database& database, std::string_view sql) {
   status_ = sqlite3_prepare_v2(database.handle_, sql.data(), static_cast<int>(sql.size()), &handle_,
                                nullptr);
 }

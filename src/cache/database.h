@@ -82,7 +82,6 @@ class Statement {
   std::int64_t integer_at(int column) const;
 
  private:
-  Database& database_;
   sqlite3_stmt* handle_ = nullptr;
   int status_ = 0;
   int bound_ = 0;

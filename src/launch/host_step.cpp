@@ -43,7 +43,6 @@ class HostStep final : public LoadedStep {
 
   explicit HostStep(const Problem& problem, const BuiltStep& step)
       : problem_(problem),
-        part_(step.step.part),
         host_(step.launch.host),
         packed_bytes_(step.launch.packed_b_bytes),
         temporary_stride_(problem_of(problem, Part::gemm).stride_d),
@@ -68,7 +67,6 @@ class HostStep final : public LoadedStep {
   }
 
   Problem problem_;
-  Part part_;
   HostLaunch host_;
   std::int64_t packed_bytes_;
   std::int64_t temporary_stride_;
