@@ -1,3 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The culet authors
-int main() { return 0; }
+//
+// The command-line program: parses, and hands over to a verb.
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "arguments.h"
+#include "console.h"
+#include "verbs.h"
+
+namespace {
+
+int run(const culet::cli::Arguments& arguments) {
+  using culet::cli::Verb;
+  switch (arguments.verb) {
+    case Verb::tune:
+      return culet::cli::run_tune(arguments);
+    case Verb::rank:
+      return culet::cli::run_rank(arguments);
+    case Verb::list:
+      return culet::cli::run_list(arguments);
+    case Verb::bench:
+      return culet::cli::run_bench(arguments);
+    case Verb::explain:
+      return culet::cli::run_explain(arguments);
+    case Verb::cache:
+      return culet::cli::run_cache(arguments);
+    case Verb::doctor:
+      return culet::cli::run_doctor(arguments);
+    case Verb::env:
+      return culet::cli::run_env(arguments);
+  }
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const culet::cli::Parsed parsed = culet::cli::parse_arguments(argc, argv);
+  if (!parsed.error.empty()) {
+    culet::cli::report_error({culet::ErrorCode::invalid_argument, parsed.error, {}});
+    return parsed.status;
+  }
+  if (parsed.arguments) return run(*parsed.arguments);
+  fmt::print(parsed.status == 0 ? stdout : stderr, "{}", parsed.text);
+  return parsed.status;
+}

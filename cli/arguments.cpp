@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// The only file that includes CLI11: verbs, options, and the examples each --help ends with.
+#include "arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <cctype>
+
+#include "culet/version.h"
+
+namespace culet::cli {
+namespace {
+
+constexpr int kUsage = 2;
+
+constexpr const char* kAbout =
+    "culet finds, generates and runs the fastest GEMM for an exact problem on the device at hand.\n"
+    "\n"
+    "A problem is MxNxK[xBATCH]:A[*B][>D][:key=value]..., for example 16x4096x4096:bf16 or\n"
+    "512x512x512x8:f16*f16>f32:layout=nt:epi=\"relu(acc + bias[n])\"  (docs/problems.md)";
+
+constexpr const char* kMainExamples =
+    "Examples:\n"
+    "  culet tune 16x4096x4096:bf16                       the fastest kernel for one GEMM\n"
+    "  culet tune --shapes shapes/llm-linear.shapes --m 1,16\n"
+    "  culet rank 4096x4096x4096:bf16 --device h200       no GPU needed\n"
+    "  culet doctor                                       what is found on this machine\n"
+    "\n"
+    "Exit status: 0 ok, 2 usage, 3 no candidate, 4 wrong result, 5 device, 6 cache or file,\n"
+    "7 regression, 124 budget used up, 130 interrupted.\n";
+
+constexpr const char* kTuneExamples =
+    "Examples:\n"
+    "  culet tune 16x4096x4096:bf16\n"
+    "  culet tune '64x4096x4096:bf16:epi=\"gelu(acc + bias[n])\"' --top all\n"
+    "  culet tune --shapes shapes/llm-linear.shapes --m 1,16,64 --format json -o tuned.json\n"
+    "  culet tune 256x512x512:f32 --device cpu:1 --backends openblas,cpu_tile\n"
+    "  culet tune --shapes my.shapes --budget 300         what was found in five minutes\n"
+    "  culet tune --shapes my.shapes --dry-run            how much there is to do\n"
+    "\n"
+    "Ctrl-C ends after the trial that runs and keeps everything; twice ends at once.\n"
+    "With more than four problems the table is one line a problem; `culet explain` shows all of "
+    "one.\n";
+
+constexpr const char* kRankExamples =
+    "Examples:\n"
+    "  culet rank 4096x4096x4096:bf16 --device h200\n"
+    "  culet rank --shapes shapes/llm-linear.shapes --m 16 --device h200 --format csv\n"
+    "  culet rank 16x4096x4096:bf16 --device my-gpu.json --top all\n";
+
+constexpr const char* kListExamples =
+    "Examples:\n"
+    "  culet list                                         every backend\n"
+    "  culet list 100x4096x4100:bf16 --why                who can compute it, and why others "
+    "cannot\n"
+    "  culet list 16x4096x4096:bf16 --device h200\n";
+
+constexpr const char* kBenchExamples =
+    "Examples:\n"
+    "  culet bench 16x4096x4096:bf16                      the stored choice against the vendor\n"
+    "  culet bench 16x4096x4096:bf16 --candidate 'simt{tile=64x64x16}' --candidate "
+    "'simt{tile=32x32x16}'\n"
+    "`culet rank PROBLEM --top all` lists the candidates there are.\n";
+
+constexpr const char* kExplainExamples =
+    "Examples:\n"
+    "  culet explain 16x4096x4096:bf16\n"
+    "  culet explain 16x4096x4096:bf16 --device h200 --no-measure\n"
+    "A problem that was not tuned yet is tuned first; --no-measure keeps to the model.\n";
+
+constexpr const char* kCacheExamples =
+    "Examples:\n"
+    "  culet cache path\n"
+    "  culet cache ls                                     problems with their choice\n"
+    "  culet cache show 16x4096x4096:bf16                 all that is known of one\n"
+    "  culet cache verify                                 read everything, check every checksum\n"
+    "  culet cache clear --cache /tmp/store\n";
+
+constexpr const char* kDoctorExamples =
+    "Examples:\n"
+    "  culet doctor\n"
+    "  culet doctor > doctor.txt                          for a bug report\n";
+
+enum class Problems { many, one, at_most_one };
+
+void add_problems(CLI::App* app, Arguments* a, Problems count) {
+  auto* option = app->add_option("PROBLEM", a->problems, "What to compute, as problem text");
+  option->type_name("");
+  if (count == Problems::one) option->required();
+  if (count != Problems::many) {
+    option->expected(1);
+    return;
+  }
+  app->add_option("--shapes", a->shapes, "File of problems, one a line, # for comments")
+      ->type_name("FILE");
+  app->add_option("--m", a->m, "Each problem at these values of m instead of its own")
+      ->type_name("LIST");
+}
+
+void add_device(CLI::App* app, Arguments* a, const char* text) {
+  app->add_option("--device", a->device, text)->type_name("DEVICE");
+}
+
+void add_choice(CLI::App* app, Arguments* a) {
+  app->add_option("--top", a->top, "Candidates of each ranked backend that are tried (5)")
+      ->type_name("N|all");
+  app->add_option("--backends", a->backends,
+                  "Backends to ask: names to allow, -name to leave out, 'vendor' for all vendors")
+      ->type_name("LIST");
+}
+
+void add_output(CLI::App* app, Arguments* a) {
+  app->add_option("--format", a->format, "table, json, csv or md")->type_name("FORMAT");
+  app->add_option("-o,--output", a->output, "File to write, instead of standard output")
+      ->type_name("FILE");
+}
+
+void add_cache(CLI::App* app, Arguments* a) {
+  app->add_option("--cache", a->cache, "Folder of the store; 'none' keeps it in memory")
+      ->type_name("PATH|none");
+}
+
+void add_measuring(CLI::App* app, Arguments* a) {
+  app->add_option("--budget", a->budget, "Stop when this much time is used up")
+      ->type_name("SECONDS");
+  app->add_option("--seed", a->seed, "Of the random operands (1)")->type_name("N");
+  app->add_option("--max-memory", a->max_memory, "For operands and their copies")->type_name("GB");
+  app->add_option("--dump", a->dump, "Folder for the source and code of all that is compiled")
+      ->type_name("DIR");
+}
+
+constexpr const char* kDeviceHere = "auto, cpu, cpu:THREADS or cuda:N (auto)";
+constexpr const char* kAnyDevice =
+    "auto, cpu, cpu:THREADS, cuda:N, a preset such as h200, or a JSON file (auto)";
+
+CLI::App* add_verb(CLI::App* app, const char* name, const char* about, const char* examples) {
+  CLI::App* verb = app->add_subcommand(name, about);
+  verb->footer(examples);
+  return verb;
+}
+
+void add_cache_verbs(CLI::App* app, Arguments* a) {
+  CLI::App* cache =
+      add_verb(app, "cache", "The store of compiled code and timings", kCacheExamples);
+  cache->require_subcommand(1);
+  const auto add = [&](const char* name, const char* about) {
+    CLI::App* verb = cache->add_subcommand(name, about);
+    verb->footer(kCacheExamples);
+    add_cache(verb, a);
+    verb->callback([a, name] {
+      a->verb = Verb::cache;
+      a->cache_verb = name;
+    });
+    return verb;
+  };
+  add("path", "Print the file the store is in");
+  add("ls", "List problems with their choice, newest first");
+  add_problems(add("show", "Show all that is known of a problem"), a, Problems::one);
+  add("verify", "Read everything and check every checksum; status 6 if something is damaged");
+  add("clear", "Delete everything stored");
+}
+
+void define(CLI::App* app, Arguments* a) {
+  const auto on = [a](CLI::App* verb, Verb value) {
+    verb->callback([a, value] { a->verb = value; });
+  };
+  CLI::App* tune =
+      add_verb(app, "tune", "Find the fastest verified kernel for each problem", kTuneExamples);
+  add_problems(tune, a, Problems::many);
+  add_device(tune, a, kDeviceHere);
+  add_choice(tune, a);
+  add_output(tune, a);
+  add_cache(tune, a);
+  add_measuring(tune, a);
+  tune->add_flag("--no-measure", a->no_measure, "Choose by the model alone");
+  tune->add_flag("--fresh", a->fresh, "Measure again what the store already knows");
+  tune->add_flag("--dry-run", a->dry_run, "Count what would be compiled and timed, and stop");
+  on(tune, Verb::tune);
+
+  CLI::App* rank =
+      add_verb(app, "rank", "Rank the candidates by the model; no device is needed", kRankExamples);
+  add_problems(rank, a, Problems::many);
+  add_device(rank, a, kAnyDevice);
+  add_choice(rank, a);
+  add_output(rank, a);
+  on(rank, Verb::rank);
+
+  CLI::App* list =
+      add_verb(app, "list", "List the backends, or who can compute a problem", kListExamples);
+  add_problems(list, a, Problems::at_most_one);
+  list->add_flag("--why", a->why, "With the reason of each no");
+  add_device(list, a, kAnyDevice);
+  on(list, Verb::list);
+
+  CLI::App* bench =
+      add_verb(app, "bench", "Time given candidates against the vendor's", kBenchExamples);
+  add_problems(bench, a, Problems::one);
+  bench->add_option("--candidate", a->candidates, "Candidate as reports print it; may be repeated")
+      ->type_name("TEXT")
+      ->take_all();
+  add_device(bench, a, kDeviceHere);
+  add_output(bench, a);
+  add_cache(bench, a);
+  add_measuring(bench, a);
+  on(bench, Verb::bench);
+
+  CLI::App* explain = add_verb(
+      app, "explain", "Show every candidate of a problem, the choice, and why", kExplainExamples);
+  add_problems(explain, a, Problems::one);
+  add_device(explain, a, kAnyDevice);
+  add_choice(explain, a);
+  add_output(explain, a);
+  add_cache(explain, a);
+  add_measuring(explain, a);
+  explain->add_flag("--no-measure", a->no_measure, "Choose by the model alone");
+  on(explain, Verb::explain);
+
+  add_cache_verbs(app, a);
+  CLI::App* doctor =
+      add_verb(app, "doctor", "Show what is found on this machine, and how to get what is missing",
+               kDoctorExamples);
+  add_cache(doctor, a);
+  on(doctor, Verb::doctor);
+  CLI::App* env = app->add_subcommand("env", "The environment variables");
+  env->add_flag("--markdown", a->markdown, "As the documentation has them");
+  env->group("");  // hidden: the documentation is made from it
+  on(env, Verb::env);
+}
+
+/// A problem with a negative size looks like an option. A leading space, which problem text may
+/// have, lets it through to the parser, whose message is about the size.
+std::vector<std::string> words(int argc, const char* const* argv) {
+  std::vector<std::string> result;
+  for (int i = argc - 1; i >= 1; --i) {  // CLI11 takes them in reverse
+    std::string word = argv[i];
+    if (word.size() > 1 && word[0] == '-' &&
+        std::isdigit(static_cast<unsigned char>(word[1])) != 0) {
+      word.insert(0, " ");
+    }
+    result.push_back(std::move(word));
+  }
+  return result;
+}
+
+std::string one_line(std::string text) {
+  for (char& c : text) {
+    if (c == '\n') c = ' ';
+  }
+  return text;
+}
+
+}  // namespace
+
+Parsed parse_arguments(int argc, const char* const* argv) {
+  Parsed parsed;
+  Arguments arguments;
+  CLI::App app(kAbout, "culet");
+  app.get_formatter()->column_width(28);
+  app.set_version_flag("--version", "culet " CULET_VERSION);
+  app.footer(kMainExamples);
+  app.require_subcommand(1);
+  define(&app, &arguments);
+  try {
+    if (argc <= 1) throw CLI::CallForHelp();
+    app.parse(words(argc, argv));
+    parsed.arguments = std::move(arguments);
+  } catch (const CLI::CallForVersion&) {
+    parsed.text = "culet " CULET_VERSION "\n";
+  } catch (const CLI::CallForHelp&) {
+    parsed.text = app.help();
+    parsed.status = argc <= 1 ? kUsage : 0;
+  } catch (const CLI::ParseError& error) {
+    const auto verbs = app.get_subcommands();
+    parsed.error = one_line(error.what()) + " (see culet " +
+                   (verbs.empty() ? "" : verbs.front()->get_name() + " ") + "--help)";
+    parsed.status = kUsage;
+  }
+  return parsed;
+}
+
+}  // namespace culet::cli

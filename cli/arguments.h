@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// The command line as data. Values are kept as they were written: what they mean, and what is wrong
+// with them, is said by whoever uses them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace culet::cli {
+
+enum class Verb : std::uint8_t { tune, rank, list, bench, explain, cache, doctor, env };
+
+struct Arguments {
+  Verb verb = Verb::tune;
+  std::vector<std::string> problems;
+  std::string shapes;  ///< file of problems, one a line
+  std::string m;       ///< list of m to try for each problem
+  std::string device = "auto";
+  std::optional<std::string> top;
+  std::optional<std::string> backends;
+  std::string format = "table";
+  std::string output;  ///< file; empty: standard output
+  std::string budget;  ///< seconds
+  std::string seed;
+  std::string cache;                ///< see open_cache
+  std::string max_memory;           ///< GB
+  std::optional<std::string> dump;  ///< folder
+  bool no_measure = false;
+  bool dry_run = false;
+  bool fresh = false;  ///< measure again what is stored
+  std::vector<std::string> candidates;
+  bool why = false;
+  std::string cache_verb;  ///< path, ls, show, verify, clear
+  bool markdown = false;
+};
+
+/// What to do: run the arguments, or print a text (help, version) and end with a status.
+struct Parsed {
+  std::optional<Arguments> arguments;
+  std::string text;   ///< for standard output
+  std::string error;  ///< one line for standard error
+  int status = 0;
+};
+
+Parsed parse_arguments(int argc, const char* const* argv);
+
+}  // namespace culet::cli

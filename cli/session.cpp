@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// Meaning of the options, see session.h.
+#include "session.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+
+#include "console.h"
+#include "culet/settings.h"
+
+namespace culet::cli {
+namespace {
+
+/// Beyond this many problems a block for each hides more than it shows.
+constexpr std::size_t kBlocks = 4;
+constexpr int kRowsOfOne = 8, kRowsOfSeveral = 3;
+
+template <typename T>
+std::optional<T> number(std::string_view text) {
+  T value{};
+  const char* end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, value);
+  if (text.empty() || error != std::errc() || at != end) return std::nullopt;
+  return value;
+}
+
+tl::unexpected<Error> bad(std::string_view option, std::string_view value,
+                          std::string_view wanted) {
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("{}: '{}' is not {}", option, value, wanted));
+}
+
+Result<std::vector<std::int64_t>> parse_m(std::string_view text) {
+  std::vector<std::int64_t> values;
+  while (!text.empty()) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    const auto value = number<std::int64_t>(text.substr(0, comma));
+    if (!value || *value < 0) {
+      return bad("--m", text.substr(0, comma), "a size; a list is 1,16,64");
+    }
+    values.push_back(*value);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return values;
+}
+
+Result<double> positive(std::string_view option, const std::string& text, std::string_view unit) {
+  if (text.empty()) return 0;
+  const auto value = number<double>(text);
+  if (!value || !std::isfinite(*value) || *value <= 0) {
+    return bad(option, text, fmt::format("a positive number of {}", unit));
+  }
+  return *value;
+}
+
+Result<int> parse_top(const std::string& text) {
+  if (text == "all") return -1;
+  const auto value = number<int>(text);
+  if (!value || *value < 1) return bad("--top", text, "a positive number or 'all'");
+  return *value;
+}
+
+Result<TuneOptions> parse_options(const Arguments& arguments, const Registry& registry) {
+  auto options = options_from_environment(registry);
+  if (!options) return options;
+  if (arguments.top) {
+    const auto top = parse_top(*arguments.top);
+    if (!top) return tl::unexpected(top.error());
+    options->top = *top;
+  }
+  if (arguments.backends) {
+    auto filter = BackendFilter::parse(*arguments.backends, registry);
+    if (!filter) return fail(filter.error().code, "--backends: " + filter.error().message);
+    options->backends = std::move(*filter);
+  }
+  if (!arguments.seed.empty()) {
+    const auto seed = number<std::uint64_t>(arguments.seed);
+    if (!seed) return bad("--seed", arguments.seed, "a number from 0 to 2^64-1");
+    options->seed = *seed;
+  }
+  const auto memory = positive("--max-memory", arguments.max_memory, "gigabytes");
+  if (!memory) return tl::unexpected(memory.error());
+  options->max_memory_bytes = *memory * 1e9;
+  if (arguments.dump) options->dump_dir = *arguments.dump;
+  options->measure = !arguments.no_measure;
+  options->use_cached_trials = !arguments.fresh;
+  return options;
+}
+
+/// An output that cannot be written is better known before tuning than after.
+Result<void> check_output(const std::string& path) {
+  if (path.empty()) return {};
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) {
+    return fail(ErrorCode::io, fmt::format("--output: '{}' is a folder", path));
+  }
+  const std::string folder = fs::path(path).parent_path().string();
+  const std::string parent = folder.empty() ? "." : folder;
+  if (!fs::is_directory(parent, ignored)) {
+    return fail(ErrorCode::io, fmt::format("--output: there is no folder '{}'", parent));
+  }
+  if (::access(parent.c_str(), W_OK) != 0 && ::access(path.c_str(), W_OK) != 0) {
+    return fail(ErrorCode::io, fmt::format("--output: '{}' cannot be written", path));
+  }
+  return {};
+}
+
+Result<void> check_dump(const std::string& folder) {
+  if (folder.empty()) return {};
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error || ::access(folder.c_str(), W_OK) != 0) {
+    return fail(ErrorCode::io, fmt::format("--dump: cannot write into '{}'{}{}", folder,
+                                           error ? ": " : "", error ? error.message() : ""));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<Problem>> read_problems(const Arguments& arguments) {
+  std::vector<Problem> given;
+  for (const std::string& text : arguments.problems) {
+    auto problem = Problem::parse(text);
+    if (!problem) return tl::unexpected(problem.error());
+    given.push_back(std::move(*problem));
+  }
+  if (!arguments.shapes.empty()) {
+    auto shapes = read_shapes(arguments.shapes);
+    if (!shapes) return tl::unexpected(shapes.error());
+    given.insert(given.end(), shapes->begin(), shapes->end());
+  }
+  if (given.empty()) {
+    return fail(ErrorCode::invalid_argument,
+                arguments.shapes.empty()
+                    ? "no problem given; one looks like 16x4096x4096:bf16"
+                    : fmt::format("--shapes: '{}' holds no problems", arguments.shapes));
+  }
+  const auto sizes = parse_m(arguments.m);
+  if (!sizes) return tl::unexpected(sizes.error());
+  std::vector<Problem> problems;
+  std::set<std::string> seen;
+  const auto add = [&](const Problem& problem) {
+    if (seen.insert(problem.text()).second) problems.push_back(problem);
+  };
+  for (const Problem& problem : given) {
+    if (sizes->empty()) add(problem);
+    for (const std::int64_t m : *sizes) {
+      const auto other = problem.with_m(m);
+      if (!other)
+        return fail(other.error().code, fmt::format("--m {}: {}", m, other.error().message));
+      add(*other);
+    }
+  }
+  return problems;
+}
+
+Result<DeviceSpec> open_device(const std::string& text) {
+  auto device = find_device(text);
+  if (!device && device.error().message.find(text) == std::string::npos) {
+    return fail(device.error().code, fmt::format("--device {}: {}", text, device.error().message));
+  }
+  return device;
+}
+
+Result<Session> open_session(const Arguments& arguments) {
+  Session session;
+  session.registry = Registry::standard();
+  auto problems = read_problems(arguments);
+  if (!problems) return tl::unexpected(problems.error());
+  session.problems = std::move(*problems);
+  const auto format = parse_report_format(arguments.format);
+  if (!format) return fail(format.error().code, "--format: " + format.error().message);
+  session.format = *format;
+  auto options = parse_options(arguments, session.registry);
+  if (!options) return tl::unexpected(options.error());
+  session.options = std::move(*options);
+  const auto budget = positive("--budget", arguments.budget, "seconds");
+  if (!budget) return tl::unexpected(budget.error());
+  session.budget_seconds = *budget;
+  if (auto ok = check_output(arguments.output); !ok) return tl::unexpected(ok.error());
+  if (auto ok = check_dump(session.options.dump_dir); !ok) return tl::unexpected(ok.error());
+  auto device = open_device(arguments.device);
+  if (!device) return tl::unexpected(device.error());
+  session.device = std::move(*device);
+  // Ranking stores nothing.
+  const bool in_memory = arguments.verb == Verb::rank || arguments.dry_run;
+  auto cache = open_cache(in_memory ? "none" : arguments.cache);
+  if (!cache) return tl::unexpected(cache.error());
+  session.cache = std::move(*cache);
+  warn_from(*session.cache);
+  return session;
+}
+
+RenderOptions table_options(const Arguments& arguments, std::size_t problems) {
+  RenderOptions options;
+  const char* no_color = std::getenv("NO_COLOR");  // https://no-color.org
+  options.color = arguments.output.empty() && isatty(STDOUT_FILENO) == 1 &&
+                  (no_color == nullptr || no_color[0] == '\0');
+  options.rows = problems == 1 ? kRowsOfOne : kRowsOfSeveral;
+  options.summary_only = problems > kBlocks && arguments.format == "table";
+  return options;
+}
+
+}  // namespace culet::cli
