@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// The measuring policy as text: part of every stored trial's key, so that times taken in different
+// ways never meet.
+#include <fmt/format.h>
+
+#include "culet/tuner.h"
+
+namespace culet {
+
+std::string MeasurePolicy::text() const {
+  // "v1" stands for what has no parameter: random operands, interleaved rounds, and the statistic
+  // (docs/measuring.md).
+  return fmt::format("v1 target={:g} rounds={}..{} drop={:g} rotate={} noise={:g} trial={:g}",
+                     target_seconds, min_rounds, max_rounds, drop_ratio, rotate_bytes, noise_floor,
+                     trial_seconds);
+}
+
+}  // namespace culet
