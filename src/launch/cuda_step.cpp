@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -143,7 +144,7 @@ class CudaStep final : public LoadedStep {
       : driver_(driver), context_(context), spec_(step.launch), entry_(step.artifact.entry) {}
 
   Result<void> check_spec();
-  Result<void> load_code(const std::string& cubin);
+  Result<void> load_code(const std::string& cubin, const std::string& toolchain);
   Result<void> set_attributes();
   Result<void> fill_config(const StepPointers& pointers, cuda::LaunchConfig* config) const;
   Result<void> fill_maps(const StepPointers& pointers, cuda::TensorMap* maps) const;
@@ -189,11 +190,20 @@ Result<void> CudaStep::check_spec() {
   return {};
 }
 
-Result<void> CudaStep::load_code(const std::string& cubin) {
+Result<void> CudaStep::load_code(const std::string& cubin, const std::string& toolchain) {
   if (auto ok = cuda::check(driver_.module_load_data(&module_, cubin.data()),
                             fmt::format("loading {}", entry_));
       !ok) {
     module_ = nullptr;
+    // The usual cause, and one the user can do something about.
+    const std::string_view compiler = "nvrtc ";
+    const std::size_t at = toolchain.find(compiler);
+    const int major = at == std::string::npos ? 0 : std::atoi(&toolchain[at + compiler.size()]);
+    if (major > driver_.version / 1000) {
+      ok.error().message +=
+          fmt::format("; {} is newer than the driver's CUDA {}.{} (see CULET_CUDA_PATH)", toolchain,
+                      driver_.version / 1000, driver_.version / 10 % 100);
+    }
     return ok;
   }
   return cuda::check(driver_.module_get_function(&function_, module_, entry_.c_str()),
@@ -241,7 +251,7 @@ Result<std::unique_ptr<LoadedStep>> CudaStep::load(const BuiltStep& step,
   if (!context) return tl::unexpected<Error>(context.error());
   std::unique_ptr<CudaStep> loaded(new CudaStep(**driver, context->get(), step));
   if (auto ok = loaded->check_spec(); !ok) return tl::unexpected<Error>(ok.error());
-  if (auto ok = loaded->load_code(step.artifact.bytes); !ok) {
+  if (auto ok = loaded->load_code(step.artifact.bytes, step.artifact.toolchain); !ok) {
     return tl::unexpected<Error>(ok.error());
   }
   if (auto ok = loaded->set_attributes(); !ok) return tl::unexpected<Error>(ok.error());

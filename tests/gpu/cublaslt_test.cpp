@@ -9,6 +9,8 @@
 #include <cstdio>
 
 #include "backends/backends.h"
+#include "compile/compiler.h"
+#include "culet/registry.h"
 #include "gpu_case.h"
 
 namespace culet {
@@ -128,6 +130,36 @@ TEST(Cublaslt, WhatItDoesNotFuseIsGemmOnly) {
   }
 }
 
+TEST(Cublaslt, AnotherStepDoesTheRest) {
+  CULET_NEEDS_CUBLASLT();
+  if (const auto found = Compiler::toolchain(SourceLanguage::cuda, *gpu()); !found) {
+    GTEST_SKIP() << found.error().message;
+  }
+  const Registry registry = Registry::standard();
+  Compiler compiler(nullptr);
+  for (const char* text :
+       {"17x64x128:bf16:epi=\"acc + bias[n]:f32\"", "8x64x96x3:bf16:epi=\"acc * s[m]:f32\""}) {
+    SCOPED_TRACE(text);
+    GpuCase gemm(text);
+    const Problem& problem = gemm.host.problem;
+    bool seen = false;
+    for (const RankedCandidate& item : registry.discover(problem, *gpu())) {
+      if (item.candidate.steps[0].backend != "cublaslt") continue;
+      ASSERT_EQ(item.candidate.steps.size(), 2u);
+      EXPECT_TRUE(item.vendor);
+      BuiltCandidate built{item.candidate, {}};
+      for (const Step& step : item.candidate.steps) {
+        const Problem part = step.part == Part::gemm ? problem_of(problem, Part::gemm) : problem;
+        built.steps.push_back(
+            take(registry.find(step.backend)->build(part, step, *gpu(), compiler)));
+      }
+      gemm.run_and_compare(take(Plan::load(problem, built, *gpu())));
+      seen = true;
+    }
+    EXPECT_TRUE(seen);
+  }
+}
+
 TEST(Cublaslt, RefusalsHaveReasons) {
   CULET_NEEDS_CUBLASLT();
   for (const char* text : {"32x64x0:bf16", "0x64x64:bf16", "32x64x128:u8", "33x65x67:s8",
@@ -174,6 +206,11 @@ TEST(Cublaslt, CapturedInAGraphAtItsFirstRun) {
 
 TEST(Cublaslt, HostTimeOfARun) {
   CULET_NEEDS_CUBLASLT();
+  const Problem big = take(Problem::parse("64x4096x4096:bf16"));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(backend().configs(big, *gpu()).empty());
+  const std::chrono::duration<double> asked = std::chrono::steady_clock::now() - begin;
+  std::printf("  asking for algorithms: %.0f us\n", asked.count() * 1e6);
   for (const char* text :
        {"16x64x128:bf16", "16x64x128:bf16:epi=\"relu(acc + bias[n])\"", "16x64x128:bf16:m=1..64"}) {
     GpuCase gemm(text);

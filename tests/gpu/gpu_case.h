@@ -49,15 +49,16 @@ inline cuda::DeviceBuffer upload(const void* from, std::int64_t bytes) {
 class GpuCase {
  public:
   explicit GpuCase(const std::string& text) : host(text) {
-    const Problem& p = host.problem;
+    Problem p = host.problem;
+    p.m = p.m_range.high;  // room for any m of the range
     a_ = upload(host.a.data(), bytes(p.a, p.span_a()));
     b_ = upload(host.b.data(), bytes(p.b, p.span_b()));
     for (std::size_t i = 0; i < host.extra.size(); ++i) {
       const EpilogueOperand& described = p.epilogue.operands()[i];
       std::int64_t count = 1;
-      if (described.index == EpilogueIndex::row) count = p.m_range.high;
+      if (described.index == EpilogueIndex::row) count = p.m;
       if (described.index == EpilogueIndex::column) count = p.n;
-      if (described.index == EpilogueIndex::full) count = p.span_d();
+      if (described.index == EpilogueIndex::full) count = host.span_d;
       extra_.push_back(upload(host.extra[i].data(), bytes(described.dtype, count)));
       pointers_.push_back(extra_.back().data());
     }
@@ -107,7 +108,7 @@ class GpuCase {
   GemmCase host;
 
  private:
-  std::int64_t d_bytes() const { return bytes(host.problem.d, host.problem.span_d()) + 64; }
+  std::int64_t d_bytes() const { return bytes(host.problem.d, host.span_d) + 64; }
 
   cuda::DeviceBuffer a_, b_, d_, workspace_;
   std::vector<cuda::DeviceBuffer> extra_;
