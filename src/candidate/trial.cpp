@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The culet authors
 //
-// Names of outcomes and the derived values of a TuneReport. They live this low because the store,
-// the benchmark and the selection speak of trials, long before a report is rendered.
+// Names of outcomes and limiters, and the derived values of a TuneReport. They live this low
+// because the store, the benchmark and the selection speak of trials, long before a report is
+// rendered.
 #include <array>
 #include <map>
 #include <utility>
@@ -37,6 +38,24 @@ std::string_view to_string(Outcome outcome) {
     if (value == outcome) return name;
   }
   return "unknown";
+}
+
+std::string_view to_string(Limiter limiter) {
+  switch (limiter) {
+    case Limiter::math:
+      return "math";
+    case Limiter::dram:
+      return "dram";
+    case Limiter::l2:
+      return "l2";
+    case Limiter::shared:
+      return "shared";
+    case Limiter::latency:
+      return "latency";
+    case Limiter::waves:
+      return "waves";
+  }
+  return "";
 }
 
 Result<Outcome> parse_outcome(std::string_view text) {

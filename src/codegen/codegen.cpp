@@ -130,6 +130,7 @@ std::vector<std::string> embedded_kernel_names() {
 
 std::string flatten(std::string_view name) {
   std::string out;
+  if (embedded_kernel(name).data() == nullptr) return out;
   std::set<std::string, std::less<>> done;
   append_flat(name, &done, &out);
   return out;

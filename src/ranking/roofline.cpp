@@ -119,24 +119,6 @@ Limiter longest_term(const Terms& t) {
 
 }  // namespace
 
-std::string_view to_string(Limiter limiter) {
-  switch (limiter) {
-    case Limiter::math:
-      return "math";
-    case Limiter::dram:
-      return "dram";
-    case Limiter::l2:
-      return "l2";
-    case Limiter::shared:
-      return "shared";
-    case Limiter::latency:
-      return "latency";
-    case Limiter::waves:
-      return "waves";
-  }
-  return "";
-}
-
 Estimate estimate(const Features& features, const DeviceSpec& device) {
   const Spread rounds = spread(features, device);
   const Spread even{std::max(1.0, static_cast<double>(device.units)), 1, 0, 1};
