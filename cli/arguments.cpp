@@ -228,8 +228,8 @@ void define(CLI::App* app, Arguments* a) {
   on(env, Verb::env);
 }
 
-/// A problem with a negative size looks like an option. A leading space, which problem text may
-/// have, lets it through to the parser, whose message is about the size.
+/// A negative number looks like an option. A leading space lets it through to whoever reads it,
+/// whose message is about the number; trim() takes the space away again.
 std::vector<std::string> words(int argc, const char* const* argv) {
   std::vector<std::string> result;
   for (int i = argc - 1; i >= 1; --i) {  // CLI11 takes them in reverse
@@ -241,6 +241,15 @@ std::vector<std::string> words(int argc, const char* const* argv) {
     result.push_back(std::move(word));
   }
   return result;
+}
+
+void trim(Arguments* a) {
+  const auto strip = [](std::string& text) {
+    if (text.starts_with(' ')) text.erase(0, 1);
+  };
+  for (std::string& problem : a->problems) strip(problem);
+  for (std::string* text : {&a->m, &a->budget, &a->seed, &a->max_memory}) strip(*text);
+  if (a->top) strip(*a->top);
 }
 
 std::string one_line(std::string text) {
@@ -264,6 +273,7 @@ Parsed parse_arguments(int argc, const char* const* argv) {
   try {
     if (argc <= 1) throw CLI::CallForHelp();
     app.parse(words(argc, argv));
+    trim(&arguments);
     parsed.arguments = std::move(arguments);
   } catch (const CLI::CallForVersion&) {
     parsed.text = "culet " CULET_VERSION "\n";

@@ -133,7 +133,10 @@ Result<std::vector<Problem>> read_problems(const Arguments& arguments) {
   std::vector<Problem> given;
   for (const std::string& text : arguments.problems) {
     auto problem = Problem::parse(text);
-    if (!problem) return tl::unexpected(problem.error());
+    if (!problem) {
+      return fail(problem.error().code,
+                  fmt::format("problem {}: {}", text, problem.error().message));
+    }
     given.push_back(std::move(*problem));
   }
   if (!arguments.shapes.empty()) {

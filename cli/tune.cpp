@@ -45,8 +45,11 @@ struct Outcomes {
 Outcomes work_through(const Session& session, Tuner& tuner, const Stop& stop, const Work& work) {
   Outcomes outcomes;
   ProgressLine line(static_cast<int>(session.problems.size()));
-  const auto fail_with = [&](const Error& error) {
+  const auto fail_with = [&](Error error, const Problem& problem) {
     line.clear();
+    if (error.message.find(problem.text()) == std::string::npos) {
+      error.message = problem.text() + ": " + error.message;
+    }
     const int status = report_error(error);
     if (outcomes.status == 0) outcomes.status = status;
   };
@@ -57,13 +60,14 @@ Outcomes work_through(const Session& session, Tuner& tuner, const Stop& stop, co
     auto report = work(tuner, problem, &line);
     if (!report) {
       if (stop.requested()) break;
-      fail_with(report.error());
+      fail_with(report.error(), problem);
       if (concerns_one_problem(report.error().code)) continue;
       outcomes.complete = false;
       break;
     }
     line.finished(*report);
-    if (const auto failure = failure_of(*report); failure && !stop.requested()) fail_with(*failure);
+    if (const auto failure = failure_of(*report); failure && !stop.requested())
+      fail_with(*failure, problem);
     outcomes.reports.push_back(std::move(*report));
   }
   outcomes.complete = outcomes.complete && !stop.requested();

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <optional>
 
+#include "base/env.h"
 #include "culet/device.h"
 #include "device/cpu_info.h"
 #include "device/cuda.h"
@@ -28,6 +29,18 @@ Result<int> number_after(std::string_view text, std::string_view prefix, int low
   return value;
 }
 
+/// The CPU with as many threads as CULET_THREADS says; all usable cores where it says nothing.
+Result<DeviceSpec> cpu_as_set() {
+  const auto threads = env_threads();
+  if (!threads) return tl::unexpected<Error>(threads.error());
+  if (*threads > cpu_info().cores) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("CULET_THREADS: {}, but this process may use {} cores", *threads,
+                            cpu_info().cores));
+  }
+  return probe_cpu(*threads);
+}
+
 /// The device of the caller's context where there is one, else device 0.
 int default_ordinal() {
   const auto current = cuda::current_device();
@@ -43,9 +56,9 @@ Result<DeviceSpec> find_device(std::string_view text) {
       // answer another question than the one asked.
       return probe_cuda(default_ordinal());
     }
-    return probe_cpu(0);
+    return cpu_as_set();
   }
-  if (text == "cpu") return probe_cpu(0);
+  if (text == "cpu") return cpu_as_set();
   if (text.starts_with("cpu:")) {
     const auto threads = number_after(text, "cpu:", 1);
     if (!threads) return tl::unexpected<Error>(threads.error());
