@@ -16,7 +16,7 @@ setup: ## Install the Debian packages that are missing
 	@tools/setup.sh
 
 build: setup ## Build the program (build/culet) and the library
-	@tools/build.sh release $(JOBS) culet_cli culet
+	@tools/build.sh release $(JOBS) culet_cli libculet.a
 
 tune: build ## Tune real GEMM shapes on the best device here (SHAPES=FILE for your own)
 	@tools/tune.sh $(SHAPES)
