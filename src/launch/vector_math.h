@@ -6,7 +6,6 @@
 #pragma once
 
 #include <bit>
-#include <cmath>
 #include <cstdint>
 
 namespace culet {
@@ -43,7 +42,9 @@ inline float vector_exp(float x) {
 
 /// Absolute error below 2e-7, relative error too.
 inline float vector_tanh(float x) {
-  const float magnitude = std::fabs(x);
+  constexpr std::uint32_t kSign = 0x80000000U;
+  const std::uint32_t sign = std::bit_cast<std::uint32_t>(x) & kSign;
+  const float magnitude = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & ~kSign);
   const float z = x * x;
   // Small arguments: Taylor, where 1 - 2/(e^2x + 1) would cancel.
   float p = -1382.0F / 155925;
@@ -52,8 +53,9 @@ inline float vector_tanh(float x) {
   p = p * z + 2.0F / 15;
   p = p * z - 1.0F / 3;
   const float small = x + x * z * p;
-  const float large = std::copysign(1.0F - 2.0F / (vector_exp(2.0F * magnitude) + 1.0F), x);
-  return magnitude < 0.35F ? small : large;
+  const float large = 1.0F - 2.0F / (vector_exp(2.0F * magnitude) + 1.0F);
+  const float signed_large = std::bit_cast<float>(std::bit_cast<std::uint32_t>(large) | sign);
+  return magnitude < 0.35F ? small : signed_large;
 }
 
 }  // namespace culet
