@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
+#include <charconv>
 
 #include "base/hash.h"
 #include "problem/problem_rules.h"
@@ -39,10 +39,25 @@ double operand_elements(const Problem& p, EpilogueIndex index) {
 
 double storage(DType dtype, double elements) { return elements * bits(dtype) / 8; }
 
-void print_memory(const Problem& p, std::back_insert_iterator<std::string> out) {
+// Texts are keys of look-ups, so they are put together without a formatting library.
+void append(std::string& text, std::int64_t number) {
+  char digits[24];
+  text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
+}
+
+void append_key(std::string& text, std::string_view key, std::string_view value) {
+  text += ':';
+  text += key;
+  text += '=';
+  text += value;
+}
+
+void print_memory(const Problem& p, std::string& text) {
   const auto print = [&](std::string_view key, std::int64_t value, std::int64_t standard,
                          bool stated) {
-    if (stated && value != standard) fmt::format_to(out, ":{}={}", key, value);
+    if (!stated || value == standard) return;
+    append_key(text, key, {});
+    append(text, value);
   };
   print("lda", p.lda, tight_lda(p), p.lda != 0);
   print("ldb", p.ldb, tight_ldb(p), p.ldb != 0);
@@ -53,6 +68,38 @@ void print_memory(const Problem& p, std::back_insert_iterator<std::string> out) 
   print("aligna", p.align_a, 16, true);
   print("alignb", p.align_b, 16, true);
   print("alignd", p.align_d, 16, true);
+}
+
+void print_sizes(const Problem& p, std::string& text) {
+  append(text, p.m);
+  text += 'x';
+  append(text, p.n);
+  text += 'x';
+  append(text, p.k);
+  if (p.batch == 1) return;
+  text += 'x';
+  append(text, p.batch);
+}
+
+void print_dtypes(const Problem& p, std::string& text) {
+  text += ':';
+  text += to_string(p.a);
+  if (p.b != p.a) {
+    text += '*';
+    text += to_string(p.b);
+  }
+  if (p.d != default_d(p.a, p.b)) {
+    text += '>';
+    text += to_string(p.d);
+  }
+}
+
+void print_range(const Problem& p, std::string& text) {
+  if (p.m_range == MRange{} || p.m_range == MRange{p.m, p.m}) return;
+  append_key(text, "m", {});
+  append(text, p.m_range.low);
+  text += "..";
+  append(text, p.m_range.high);
 }
 
 }  // namespace
@@ -112,29 +159,25 @@ std::int64_t tight_stride_d(const Problem& p) { return product(p.ldd, tight_ldd(
 std::string Problem::text() const {
   std::string text;
   text.reserve(96);
-  const auto out = std::back_inserter(text);
-  fmt::format_to(out, "{}x{}x{}", m, n, k);
-  if (batch != 1) fmt::format_to(out, "x{}", batch);
-  fmt::format_to(out, ":{}", to_string(a));
-  if (b != a) fmt::format_to(out, "*{}", to_string(b));
-  if (d != default_d(a, b)) fmt::format_to(out, ">{}", to_string(d));
-  const char a_letter = a_order == Order::row_major ? 't' : 'n';
-  const char b_letter = b_order == Order::row_major ? 't' : 'n';
-  if (a_letter != 't' || b_letter != 'n') fmt::format_to(out, ":layout={}{}", a_letter, b_letter);
-  print_memory(*this, out);
+  print_sizes(*this, text);
+  print_dtypes(*this, text);
+  const char layout[] = {a_order == Order::row_major ? 't' : 'n',
+                         b_order == Order::row_major ? 't' : 'n'};
+  const std::string_view letters(layout, 2);
+  if (letters != "tn") append_key(text, "layout", letters);
+  print_memory(*this, text);
   // f32 is also what a Problem made by hand has before validated() puts in what integers need.
   if (accumulate != default_accumulate(a) && accumulate != Accumulate::f32) {
-    fmt::format_to(out, ":acc={}", to_string(accumulate));
+    append_key(text, "acc", to_string(accumulate));
   }
-  if (m_range != MRange{} && m_range != MRange{m, m}) {
-    fmt::format_to(out, ":m={}..{}", m_range.low, m_range.high);
-  }
-  if (deterministic) text += ":order=deterministic";
-  if (const_b) text += ":const=b";
-  if (pack_b) text += ":pack=b";
+  print_range(*this, text);
+  if (deterministic) append_key(text, "order", "deterministic");
+  if (const_b) append_key(text, "const", "b");
+  if (pack_b) append_key(text, "pack", "b");
   if (!epilogue.is_identity()) {
-    const Epilogue canonical = epilogue.with_default_dtype(d);
-    fmt::format_to(out, ":epi=\"{}\"", canonical.text());
+    append_key(text, "epi", "\"");
+    text += epilogue.with_default_dtype(d).text();
+    text += '"';
   }
   return text;
 }
