@@ -159,7 +159,7 @@ CULET_DEVICE StoredType<Type> encode(T value) {
 /// Element `index` of an array.
 template <class T, DType Type>
 CULET_DEVICE T load_element(const void* base, i64 index) {
-  return decode<T, Type>(__ldg(static_cast<const StoredType<Type>*>(base) + index));
+  return decode<T, Type>(static_cast<const StoredType<Type>*>(base)[index]);
 }
 template <DType Type, class T>
 CULET_DEVICE void store_element(void* base, i64 index, T value) {

@@ -29,6 +29,10 @@ struct DenseArguments {
   TileGrid grid;
   i32 a_batched;  ///< 0 where one A serves all batches
   i32 b_batched;
+  /// What the copy engine brings for a stage: less than a full one where A has fewer rows than a tile
+  /// and is read in boxes of as many. The rows then missing hold anything; so do their results, which
+  /// are not stored.
+  u32 stage_bytes;
 };
 
 /// What follows from a Config:
@@ -77,7 +81,7 @@ constexpr int kConsumerBarrier = 1;  ///< and one more for each further consumer
 
 template <class Config>
 CULET_DEVICE void produce(const TensorMap* a_map, const TensorMap* b_map, const TileGrid& grid,
-                          i32 a_batched, i32 b_batched, u32 shared,
+                          i32 a_batched, i32 b_batched, u32 stage_bytes, u32 shared,
                           const Ring<Config::stages, DenseShape<Config>::kClusterBlocks>& ring) {
   using Shape = DenseShape<Config>;
   const u32 rank = Shape::kClusterBlocks > 1 ? cluster_rank() : 0;
@@ -101,7 +105,7 @@ CULET_DEVICE void produce(const TensorMap* a_map, const TensorMap* b_map, const 
     const i32 batch_a = piece.batch * a_batched;
     const i32 batch_b = piece.batch * b_batched;
     for (i32 tile = piece.k_begin; tile < piece.k_begin + piece.k_count; ++tile) {
-      const u32 barrier = ring.acquire(at, Shape::kABytes + Shape::kBBytes);
+      const u32 barrier = ring.acquire(at, stage_bytes);
       const u32 a = shared + at.stage * Shape::kABytes + rank_n * kShareA * 128;
       const u32 b = shared + Shape::kB + at.stage * Shape::kBBytes + rank_m * kShareB * 128;
       const i32 k = tile * Shape::kTileK;
@@ -227,7 +231,8 @@ CULET_DEVICE void dense_kernel(const TensorMap* a_map, const TensorMap* b_map, c
   if (group == 0) {
     if constexpr (Shape::kMoveRegisters) give_registers<Shape::kProducerRegisters>();
     if (thread == 0) {
-      produce<Config>(a_map, b_map, args.grid, args.a_batched, args.b_batched, shared, ring);
+      produce<Config>(a_map, b_map, args.grid, args.a_batched, args.b_batched, args.stage_bytes, shared,
+                      ring);
     }
     __syncwarp();
   } else {

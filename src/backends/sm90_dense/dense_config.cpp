@@ -167,6 +167,12 @@ int fitting_stages(const DenseConfig& config, const StorePath& store, const Devi
   return 0;
 }
 
+int a_box_rows(const DenseConfig& config, const Problem& problem) {
+  const std::int64_t eights = std::max<std::int64_t>((problem.m_range.high + 7) / 8 * 8, 8);
+  const int full = config.tile_m / config.cluster_n;
+  return config.cluster_n == 1 && eights < full ? static_cast<int>(eights) : full;
+}
+
 std::string config_error(const DenseConfig& config, const Problem& problem,
                          const DeviceSpec& device) {
   const std::int64_t k_tiles = ceil_div(problem.k, kTileK);

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "culet/candidate.h"
@@ -67,6 +68,11 @@ std::int64_t shared_limit(const DeviceSpec& device, int occupancy);
 int fitting_stages(const DenseConfig& config, const StorePath& store, const DeviceSpec& device,
                    int cap);
 
+/// Rows of A that are loaded at once. Where there are fewer than a tile's, only those: filling rows
+/// beyond the edge with zeros takes the copy engine as long as loading them (16x4096x4096 in 64x32
+/// tiles on an H200: 20.5 us with full boxes, 15.9 without).
+int a_box_rows(const DenseConfig& config, const Problem& problem);
+
 /// Why a configuration cannot run the problem; empty if it can.
 std::string config_error(const DenseConfig& config, const Problem& problem,
                          const DeviceSpec& device);
@@ -80,6 +86,10 @@ struct Grid {
 };
 Grid grid_of(const DenseConfig& config, const Problem& problem, const DeviceSpec& device,
              std::int64_t m);
+
+/// Ways to walk the tiles that really differ: (along n, group).
+std::vector<std::pair<bool, int>> rasters(const DenseConfig& config, const Problem& problem,
+                                          const DeviceSpec& device);
 
 /// The whole space for a problem, in a fixed order.
 std::vector<DenseConfig> space(const Problem& problem, const DeviceSpec& device);

@@ -15,16 +15,25 @@ namespace {
 
 double count(std::int64_t x) { return static_cast<double>(x); }
 
-/// Steady-state share of the peak. WGMMA reads A and B from shared memory at 128 bytes a clock: an
-/// instruction of 64 x N x 16 takes N/2 clocks and reads (64 + N) * 32 bytes, so N = 64 is just at
-/// the limit and everything below is bound by it; the stages being written take their share too.
-double math_efficiency(const DenseConfig& c) {
-  const double clocks = c.tile_n / 2.0;
-  const double read = (64.0 + c.tile_n) * 32.0 / 128.0;
-  // A stage of 64 of k is 4 steps for each 64 rows.
-  const double written = (c.tile_m + c.tile_n) * 128.0 / 128.0 / (4.0 * c.tile_m / 64.0);
-  return std::min(1.0, clocks / (read + written));
-}
+/// Under the power limit an H200's tensor cores are not busy all the time at the clock that its
+/// device data states (700 of 865 TFLOP/s, 2026-11-29). The model adds a tenth of what overlaps, so
+/// this much of the difference is left to say here.
+constexpr double kPowerEfficiency = 0.93;
+
+/// So what shared memory has to do overlaps with the tensor cores' pauses too: by count, 128x128
+/// tiles are bound by it at 1.25 times the time of their arithmetic, yet they are as fast as
+/// 128x256.
+constexpr double kSharedOverlap = 0.85;
+
+/// A stage takes a block at least this long, however small it is: four dependent instructions and
+/// the hand-over (64x32 and 64x64 tiles at 16x4096x4096, less the time of a launch).
+constexpr double kStageSeconds = 1.9e-7;
+/// What of it the model sees already, as loads through L2 at 75 GB/s a multiprocessor.
+constexpr double kLoadBytesPerSecond = 75e9;
+
+/// A ring of three stages does not quite cover the latency of memory: 256x192 with three stages
+/// fell behind 128x192 with five by 5 % (H200, 8192^3, 2026-11-29).
+double ring_efficiency(const DenseConfig& c) { return c.stages >= 4 ? 1.0 : 0.95; }
 
 /// Time in which a block's tensor cores stand still for a tile: filling the pipeline is hidden
 /// after the first tile, storing is not, unless the other consumer or the other block multiplies
@@ -33,9 +42,28 @@ double tile_overhead_seconds(const DenseConfig& c) {
   const double clock = 1.6e9;
   // Converting and staging a 64-row slab of 64 columns takes about 250 clocks of a warpgroup, and
   // the consumers' slabs go side by side; 500 clocks for the last wait and the first multiply.
+  // Fitted to 128x128 ping-pong against 128x256 cooperative: 197 and 201 us at 4096^3.
   const double slabs = c.accumulators() * 2.0 / 64.0;
   const double clocks = 250.0 * slabs + 500.0;
-  return (c.pingpong || c.occupancy > 1 ? 0.25 : 1.0) * clocks / clock;
+  return (c.pingpong ? 0.1 : c.occupancy > 1 ? 0.25 : 1.0) * clocks / clock;
+}
+
+/// Whether this is the walk over the tiles that reads least from memory, the first such in the
+/// order of the space.
+bool is_preferred_walk(const DenseConfig& c, const Problem& p, const DeviceSpec& device) {
+  DenseConfig best = c;
+  double least = -1;
+  for (const auto& [along_n, group] : rasters(c, p, device)) {
+    DenseConfig other = c;
+    other.along_n = along_n;
+    other.group = group;
+    const double bytes = dram_read_bytes(other, p, device);
+    if (least < 0 || bytes < least) {
+      best = other;
+      least = bytes;
+    }
+  }
+  return best.along_n == c.along_n && best.group == c.group;
 }
 
 }  // namespace
@@ -51,7 +79,7 @@ std::optional<Features> features_of(const DenseConfig& c, const Problem& p,
   Features f;
   f.math_dtype = p.a;
   f.math_ops = 2.0 * (tiles / c.splits) * blocks * c.tile_m * c.tile_n * padded_k;
-  f.math_efficiency = math_efficiency(c);
+  f.math_efficiency = kPowerEfficiency * ring_efficiency(c);
   f.dram_bytes = dram_read_bytes(c, p, device) + d_bytes;
   double operand_bytes = 0;
   for (const EpilogueOperand& operand : p.epilogue.operands()) {
@@ -60,16 +88,28 @@ std::optional<Features> features_of(const DenseConfig& c, const Problem& p,
     }
   }
   f.dram_bytes += operand_bytes;
-  const double stage_reads =
-      static_cast<double>(c.tile_m) / c.cluster_n + static_cast<double>(c.tile_n) / c.cluster_m;
+  const double a_rows =
+      std::min(static_cast<double>(a_box_rows(c, p)), static_cast<double>(c.tile_m) / c.cluster_n);
+  const double stage_reads = a_rows + static_cast<double>(c.tile_n) / c.cluster_m;
   f.l2_bytes = (tiles / c.splits) * blocks * stage_reads * padded_k * 2.0 + d_bytes + operand_bytes;
-  f.shared_bytes = (tiles / c.splits) * blocks * padded_k *
+  // Stages are written once; WGMMA reads 64 rows of A and all of B for every 64 rows.
+  f.shared_bytes = kSharedOverlap * (tiles / c.splits) * blocks * padded_k *
                    ((c.tile_m + c.tile_n) * 2.0 + c.tile_m / 64.0 * (64.0 + c.tile_n) * 2.0);
   f.tiles = tiles * blocks;
   f.slots = count(grid.workers) * blocks;
   f.bytes_in_flight = count(c.stages * c.stage_bytes()) * c.occupancy;
   const double waves = std::ceil(f.tiles / std::max(f.slots, 1.0));
-  f.extra_seconds = waves * tile_overhead_seconds(c);
+  const double stages = waves / c.occupancy * count(grid.k_tiles) / c.splits;
+  f.extra_seconds =
+      waves * tile_overhead_seconds(c) +
+      stages * std::max(0.0, kStageSeconds - stage_reads * 128.0 / kLoadBytesPerSecond);
+  if (!is_preferred_walk(c, p, device)) {
+    // What the walk is worth is small and uncertain (5 % at most at 4096^3), and it costs no
+    // compilation. The few candidates that a tuning run takes should differ in more than that.
+    const auto peak = device.tensor_ops.find(p.a);
+    if (peak != device.tensor_ops.end()) f.extra_seconds += 0.05 * f.math_ops / peak->second;
+    f.extra_seconds += 0.05 * f.dram_bytes / device.dram_bytes_per_s;
+  }
   if (c.splits > 1) {
     const double part = 4.0 * c.tile_m * c.tile_n;
     f.l2_bytes += 2.0 * f.tiles * part;

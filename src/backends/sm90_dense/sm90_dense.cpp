@@ -97,12 +97,13 @@ std::string entry_point(const Problem& p) {
       "{}(const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map,\n"
       "   {}void* d, i64 ldd, i64 stride_d, i32 m, i32 n, u32* counters, float* partials,\n"
       "   i32 tiles_m, i32 tiles_n, i32 batch, i32 splits, i32 k_tiles, i32 group, i32 along_n,\n"
-      "   i32 a_batched, i32 b_batched{}) {{\n"
+      "   i32 a_batched, i32 b_batched, i32 stage_bytes{}) {{\n"
       "  extern __shared__ __align__(1024) u8 shared[];\n"
       "  const DenseArguments<Epilogue::Operands::count> args = {{\n"
       "      {{d, ldd, stride_d, m, n}}, {}, {{counters, partials}},\n"
       "      {{tiles_m, tiles_n, batch, splits, k_tiles, group, along_n != 0}}, a_batched, "
-      "b_batched}};\n"
+      "b_batched,\n"
+      "      static_cast<u32>(stage_bytes)}};\n"
       "  dense_kernel<Config, Epilogue>(&a_map, &b_map, {}, args, shared);\n"
       "}}\n",
       kEntry, tma ? "const __grid_constant__ TensorMap d_map, " : "",
@@ -176,7 +177,8 @@ LaunchSpec launch_of(const DenseConfig& c, const Problem& p, const DeviceSpec& d
   spec.pdl = true;
   add_workspace(c, p, device, &spec);
   auto& args = spec.args;
-  args.push_back(LaunchArg::tensor_map(input_map(Operand::a, p, c.tile_m / c.cluster_n)));
+  const int box_rows = a_box_rows(c, p);
+  args.push_back(LaunchArg::tensor_map(input_map(Operand::a, p, box_rows)));
   args.push_back(LaunchArg::tensor_map(input_map(Operand::b, p, c.tile_n / c.cluster_m)));
   if (store.tma) args.push_back(LaunchArg::tensor_map(output_map(p, slabs.columns)));
   args.push_back(LaunchArg::pointer(Operand::d));
@@ -189,7 +191,8 @@ LaunchSpec launch_of(const DenseConfig& c, const Problem& p, const DeviceSpec& d
   args.push_back(LaunchArg::i32(MValue::tiles_of_m(rows, 1)));
   for (const std::int64_t value :
        {grid.tiles_n, p.batch, std::int64_t{c.splits}, grid.k_tiles, std::int64_t{c.group},
-        std::int64_t{c.along_n}, std::int64_t{p.stride_a != 0}, std::int64_t{p.stride_b != 0}}) {
+        std::int64_t{c.along_n}, std::int64_t{p.stride_a != 0}, std::int64_t{p.stride_b != 0},
+        std::int64_t{128} * (box_rows * c.cluster_n + c.tile_n)}) {
     args.push_back(LaunchArg::i32(value));
   }
   add_epilogue_arguments(p.epilogue, &spec);

@@ -52,7 +52,8 @@ std::vector<int> split_counts(const DenseConfig& config, const Problem& problem,
   return counts;
 }
 
-/// Ways to walk the tiles that really differ.
+}  // namespace
+
 std::vector<std::pair<bool, int>> rasters(const DenseConfig& config, const Problem& problem,
                                           const DeviceSpec& device) {
   const Grid grid = grid_of(config, problem, device, problem.m);
@@ -73,8 +74,6 @@ std::vector<std::pair<bool, int>> rasters(const DenseConfig& config, const Probl
   return walks;
 }
 
-}  // namespace
-
 std::vector<DenseConfig> space(const Problem& problem, const DeviceSpec& device) {
   std::vector<DenseConfig> all;
   const StorePath store = store_path(problem);
@@ -83,8 +82,13 @@ std::vector<DenseConfig> space(const Problem& problem, const DeviceSpec& device)
     if (too_large(shape.tile_m, rows, 64) || too_large(shape.tile_n, problem.n, 32)) continue;
     for (const auto& [cluster_m, cluster_n] : {std::pair{1, 1}, std::pair{2, 1}, std::pair{1, 2}}) {
       if (cluster_m > 1 && rows <= shape.tile_m) continue;
-      if (cluster_n > 1 && problem.n <= shape.tile_n) continue;
-      if (cluster_m > 1 && shape.tile_n % 16 != 0) continue;
+      // A that does not fill a tile is read in a smaller box, and is no burden to share.
+      if (cluster_n > 1 && (problem.n <= shape.tile_n || rows < shape.tile_m)) continue;
+      // With half a cluster's bookkeeping more, the largest tile has no registers for an epilogue.
+      if (cluster_n > 1 && shape.tile_m == 256 && shape.tile_n == 192 &&
+          !problem.epilogue.is_identity()) {
+        continue;
+      }
       for (const int occupancy : {1, 2}) {
         // Two blocks a multiprocessor: for small tiles, one stores while the other multiplies.
         if (occupancy == 2 && (shape.tile_m > 64 || shape.tile_n > 128 || shape.pingpong)) continue;

@@ -111,7 +111,7 @@ const Case kCases[] = {
     {"h200", "512x512x512:e4m3*e5m2>e4m3:epi=\"acc * s\"", "kernel=tile tile=64x128x16 thread=8x8"},
     {"a100", "16x512x512:u8*s8>s8:epi=\"acc * s[m]\"", "kernel=tile tile=16x128x16 thread=2x8"},
     {"a100", "8x512x512:bf16", "kernel=rows rows=8 columns=2 warps=4x1"},
-    {"h200", "8x512x512:bf16:layout=tt", "kernel=rows rows=8 columns=8 warps=8x1"},
+    {"h200", "8x512x512:bf16:layout=tt", "kernel=rows rows=8 columns=8 warps=4x1"},
     {"a100", "1x512x512:f64", "kernel=rows rows=1 columns=1 warps=1x4"},
     {"a100", "1x512x512:s8", "kernel=rows rows=1 columns=2 warps=1x4"},
 };

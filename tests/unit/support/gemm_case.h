@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -90,11 +91,11 @@ inline void put(DType dtype, unsigned char* base, std::int64_t index, double val
     case DType::e5m2:
       copy(to_e5m2_bits(value));
       break;
-    case DType::s8:
-      copy(static_cast<std::int8_t>(value));
+    case DType::s8:  // to nearest even, saturated, as every backend stores
+      copy(static_cast<std::int8_t>(std::clamp(std::nearbyint(value), -128.0, 127.0)));
       break;
     case DType::u8:
-      copy(static_cast<std::uint8_t>(value));
+      copy(static_cast<std::uint8_t>(std::clamp(std::nearbyint(value), 0.0, 255.0)));
       break;
     case DType::s32:
       copy(static_cast<std::int32_t>(value));
