@@ -106,10 +106,13 @@ class Exact {
 /// Runs a problem with one configuration and compares everything.
 void check(const std::string& problem_text, const std::string& backend, const Config& config) {
   SCOPED_TRACE(problem_text + "  " + backend + "{" + config.text() + "}");
+  // Kept between calls, and on purpose not destroyed at exit: its memory is the device's, which may
+  // be gone by then.
   static std::string last_text;
-  static std::unique_ptr<Exact> last;
+  static Exact* last = nullptr;
   if (last_text != problem_text) {
-    last = std::make_unique<Exact>(problem_text);
+    delete last;
+    last = new Exact(problem_text);
     last_text = problem_text;
   }
   const Problem& problem = last->problem();
