@@ -40,11 +40,11 @@ bool bind_all(const Library& library, OneDnn& dnn) {
          library.bind(dnn.engine_create, "dnnl_engine_create");
 }
 
-Result<OneDnn> load() {
-  // Version 3 is looked for too, to say that it is there and not spoken.
-  const Result<Library> library =
-      Library::open("oneDNN", {"libdnnl.so.2", "libdnnl.so.3", "libdnnl.so"},
-                    {"/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/local/lib"});
+}  // namespace
+
+Result<OneDnn> load_onednn(const std::vector<std::string>& sonames,
+                           const std::vector<std::string>& folders) {
+  const Result<Library> library = Library::open("oneDNN", sonames, folders);
   if (!library) return tl::unexpected(library.error());
 
   OneDnn dnn;
@@ -77,10 +77,11 @@ Result<OneDnn> load() {
   return dnn;
 }
 
-}  // namespace
-
 const Result<OneDnn>& onednn() {
-  static const Result<OneDnn> loaded = load();
+  // Version 3 is looked for too, to say that it is there and not spoken.
+  static const Result<OneDnn> loaded =
+      load_onednn({"libdnnl.so.2", "libdnnl.so.3", "libdnnl.so"},
+                  {"/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/local/lib"});
   return loaded;
 }
 

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "culet/error.h"
 
@@ -120,6 +121,10 @@ struct OneDnn {
 
 /// Opened once per process. The error says what was looked for, or which version was refused.
 const Result<OneDnn>& onednn();
+
+/// Opens the first of these that is found, each time anew: what onednn() does with the usual names.
+Result<OneDnn> load_onednn(const std::vector<std::string>& sonames,
+                           const std::vector<std::string>& folders);
 
 /// Sets the calling thread's number of OpenMP threads while it lives: primitives are planned for,
 /// and run with, the number in force then. The caller's own setting comes back after.

@@ -28,14 +28,7 @@ std::string version_number(std::string_view config) {
   return std::string(rest.substr(0, rest.find(' ')));
 }
 
-Result<Library> open_library() {
-  // The alternatives system may point the plain name at any build; its folders are tried after it.
-  return Library::open(
-      "OpenBLAS", {"libopenblas.so.0", "libopenblas.so"},
-      {"/usr/lib/x86_64-linux-gnu/openblas-pthread", "/usr/lib/x86_64-linux-gnu/openblas-openmp",
-       "/usr/lib/aarch64-linux-gnu/openblas-pthread", "/usr/lib64", "/usr/local/lib",
-       "/opt/OpenBLAS/lib"});
-}
+using Names = std::vector<std::string>;
 
 std::string core_name(const Library& library) {
   char* (*get_corename)() = nullptr;
@@ -57,8 +50,9 @@ const char* better_core(const std::string& core) {
 /// A release older than a CPU takes it for an unknown one and falls back to kernels from 2004
 /// ("Prescott"), a fifth of the speed: no fair baseline. Its choice is made once, while it is
 /// loaded, so it is loaded anew with a hint. What the user sets is left alone.
-Result<Library> open_with_fitting_core() {
-  Result<Library> library = open_library();
+Result<Library> open_with_fitting_core(const Names& sonames, const Names& folders) {
+  const auto open = [&] { return Library::open("OpenBLAS", sonames, folders); };
+  Result<Library> library = open();
   constexpr const char* kVariable = "OPENBLAS_CORETYPE";
   if (!library || std::getenv(kVariable) != nullptr) return library;
   const char* better = better_core(core_name(*library));
@@ -70,18 +64,20 @@ Result<Library> open_with_fitting_core() {
   // Somebody else in the process may use it: then it stays as it is.
   handle = dlopen(library->path().c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   if (handle != nullptr) {
-    Result<Library> still = open_library();
+    Result<Library> still = open();
     dlclose(handle);
     return still;
   }
   setenv(kVariable, better, 1);
-  library = open_library();
+  library = open();
   unsetenv(kVariable);
   return library;
 }
 
-Result<OpenBlas> load() {
-  const Result<Library> library = open_with_fitting_core();
+}  // namespace
+
+Result<OpenBlas> load_openblas(const Names& sonames, const Names& folders) {
+  const Result<Library> library = open_with_fitting_core(sonames, folders);
   if (!library) return tl::unexpected(library.error());
 
   OpenBlas blas;
@@ -105,10 +101,13 @@ Result<OpenBlas> load() {
   return blas;
 }
 
-}  // namespace
-
 const Result<OpenBlas>& openblas() {
-  static const Result<OpenBlas> loaded = load();
+  // The alternatives system may point the plain name at any build; its folders are tried after it.
+  static const Result<OpenBlas> loaded = load_openblas(
+      {"libopenblas.so.0", "libopenblas.so"},
+      {"/usr/lib/x86_64-linux-gnu/openblas-pthread", "/usr/lib/x86_64-linux-gnu/openblas-openmp",
+       "/usr/lib/aarch64-linux-gnu/openblas-pthread", "/usr/lib64", "/usr/local/lib",
+       "/opt/OpenBLAS/lib"});
   return loaded;
 }
 

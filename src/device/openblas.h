@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "culet/error.h"
 
@@ -37,5 +38,10 @@ struct OpenBlas {
 
 /// Opened once per process. The error says what was looked for or is missing.
 const Result<OpenBlas>& openblas();
+
+/// Opens the first of these that is found, each time anew: what openblas() does with the usual
+/// names.
+Result<OpenBlas> load_openblas(const std::vector<std::string>& sonames,
+                               const std::vector<std::string>& folders);
 
 }  // namespace culet

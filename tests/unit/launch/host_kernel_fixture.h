@@ -52,14 +52,14 @@ extern "C" void culet_nothing(const Args*) {}
 extern "C" int culet_marker = MARKER;
 )";
 
-/// The bytes of the library, or empty where there is no compiler.
-inline std::string compile_host_kernels(int marker = 1) {
+/// The bytes of a shared library made of this source, or empty where there is no compiler.
+inline std::string compile_shared(const std::string& source, const std::string& flags = {}) {
   namespace fs = std::filesystem;
   std::string folder = (fs::temp_directory_path() / "culet-test-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) return {};
-  std::ofstream(folder + "/k.cpp") << kHostKernels;
-  const std::string command = "c++ -O1 -shared -fPIC -DMARKER=" + std::to_string(marker) + " -o '" +
-                              folder + "/k.so' '" + folder + "/k.cpp' >/dev/null 2>&1";
+  std::ofstream(folder + "/k.cpp") << source;
+  const std::string command = "c++ -O1 -shared -fPIC " + flags + " -o '" + folder + "/k.so' '" +
+                              folder + "/k.cpp' >/dev/null 2>&1";
   std::string bytes;
   if (std::system(command.c_str()) == 0) {
     std::ifstream file(folder + "/k.so", std::ios::binary);
@@ -67,6 +67,10 @@ inline std::string compile_host_kernels(int marker = 1) {
   }
   fs::remove_all(folder);
   return bytes;
+}
+
+inline std::string compile_host_kernels(int marker = 1) {
+  return compile_shared(kHostKernels, "-DMARKER=" + std::to_string(marker));
 }
 
 inline const std::string& host_kernels() {
