@@ -18,7 +18,7 @@ constexpr const char* kAbout =
     "culet finds, generates and runs the fastest GEMM for an exact problem on the device at hand.\n"
     "\n"
     "A problem is MxNxK[xBATCH]:A[*B][>D][:key=value]..., for example 16x4096x4096:bf16 or\n"
-    "512x512x512x8:f16*f16>f32:layout=nt:epi=\"relu(acc + bias[n])\"  (docs/problems.md)";
+    "512x512x512x8:f16*f16>f32:layout=nt:epi=\"relu(acc + bias[n])\"  (docs/problem.md)";
 
 constexpr const char* kMainExamples =
     "Examples:\n"
