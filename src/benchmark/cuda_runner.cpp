@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <optional>
@@ -27,6 +28,9 @@ using Clock = std::chrono::steady_clock;
 constexpr double kFullFlops = 2e12, kSampleFlops = 5e10;
 
 constexpr const char* kHangs = "an earlier candidate never ended and still occupies the device";
+
+/// Set once and for all: nothing on that device will ever be done, and waiting for it never ends.
+std::atomic<bool> device_hangs = false;
 
 template <typename T>
 tl::unexpected<Error> failed(const Result<T>& result) {
@@ -155,6 +159,7 @@ Result<void> CudaRunner::make_copies() {
 }
 
 Result<void> CudaRunner::allocate() {
+  if (device_hangs) return fail(ErrorCode::device, kHangs);
   auto context = cuda::Context::enter(device_.ordinal);
   if (!context) return failed(context);
   auto stream = cuda::Stream::create();
@@ -184,7 +189,7 @@ void CudaRunner::note_if_broken(const Error& error) {
 /// The same for a race, where a candidate that did not end reports out_of_budget.
 void CudaRunner::note_failure(const Error& error) {
   if (error.code == ErrorCode::out_of_budget) {
-    hanging_ = true;
+    hanging_ = device_hangs = true;
     broken_ = kHangs;
   } else {
     note_if_broken(error);
@@ -216,7 +221,7 @@ Result<bool> CudaRunner::run_once(const Plan& plan, const DeviceScratch& scratch
   // Beyond twice the time it is not slow but stuck.
   auto done = wait_for(stream_.get(), 2 * options_.policy.trial_seconds + 5);
   if (done && !*done) {
-    hanging_ = true;
+    hanging_ = device_hangs = true;
     broken_ = kHangs;
     (void)new cuda::DeviceBuffer(std::move(memory));
   }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "base/parallel.h"
 
@@ -65,30 +66,66 @@ std::int64_t misalignment(const Problem& p, int id, DType dtype, bool tight) {
   return tight || (id < kExtra && guaranteed < 16) ? guaranteed : 0;
 }
 
-template <typename T>
-void fill_run(verify::Format format, verify::u64 key, std::int64_t first, std::int64_t count,
-              T* to) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto index = static_cast<verify::u64>(first + i);
-    to[i] = static_cast<T>(verify::encode_exact(format, verify::random_value(format, key, index)));
+/// Calls `use` with the format as a constant, so that its loop has no case distinctions left.
+template <typename Use>
+void with_format(verify::Format format, const Use& use) {
+  using F = verify::Format;
+  switch (format) {
+    case F::f64:
+      return use(std::integral_constant<F, F::f64>());
+    case F::f32:
+      return use(std::integral_constant<F, F::f32>());
+    case F::tf32:
+      return use(std::integral_constant<F, F::tf32>());
+    case F::f16:
+      return use(std::integral_constant<F, F::f16>());
+    case F::bf16:
+      return use(std::integral_constant<F, F::bf16>());
+    case F::e4m3:
+      return use(std::integral_constant<F, F::e4m3>());
+    case F::e5m2:
+      return use(std::integral_constant<F, F::e5m2>());
+    case F::s8:
+      return use(std::integral_constant<F, F::s8>());
+    case F::u8:
+      return use(std::integral_constant<F, F::u8>());
+    case F::s32:
+      return use(std::integral_constant<F, F::s32>());
+    default:
+      return;
   }
 }
 
+template <int kBytes>
+struct CodeOf;
+template <>
+struct CodeOf<1> {
+  using type = std::uint8_t;
+};
+template <>
+struct CodeOf<2> {
+  using type = std::uint16_t;
+};
+template <>
+struct CodeOf<4> {
+  using type = std::uint32_t;
+};
+template <>
+struct CodeOf<8> {
+  using type = std::uint64_t;
+};
+
 void fill_elements(const OperandPlace& place, verify::u64 key, std::int64_t first,
                    std::int64_t count, char* base) {
-  const verify::Format format = format_of(place.dtype);
-  const int width = verify::bytes_of(format);
-  char* to = base + first * width;
-  switch (width) {
-    case 1:
-      return fill_run(format, key, first, count, reinterpret_cast<std::uint8_t*>(to));
-    case 2:
-      return fill_run(format, key, first, count, reinterpret_cast<std::uint16_t*>(to));
-    case 4:
-      return fill_run(format, key, first, count, reinterpret_cast<std::uint32_t*>(to));
-    default:
-      return fill_run(format, key, first, count, reinterpret_cast<std::uint64_t*>(to));
-  }
+  with_format(format_of(place.dtype), [&](auto format) {
+    using Code = typename CodeOf<verify::bytes_of(format.value)>::type;
+    Code* to = reinterpret_cast<Code*>(base) + first;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const double value =
+          verify::random_value(format.value, key, static_cast<verify::u64>(first + i));
+      to[i] = static_cast<Code>(verify::encode_exact(format.value, value));
+    }
+  });
 }
 
 void fill_operand(const OperandPlace& place, verify::u64 key, char* block) {
@@ -177,6 +214,14 @@ Result<SetLayout> make_set_layout(const Problem& problem, bool tight_alignment) 
   }
   layout.block_bytes = at;
   return layout;
+}
+
+void generate(DType dtype, verify::u64 key, std::int64_t first, std::int64_t step,
+              std::int64_t count, double* to) {
+  with_format(format_of(dtype), [&](auto format) {
+    for (std::int64_t i = 0; i < count; ++i)
+      to[i] = verify::random_value(format.value, key, static_cast<verify::u64>(first + i * step));
+  });
 }
 
 void fill_set(const SetLayout& layout, const SetSeed& seed, void* block) {

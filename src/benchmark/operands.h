@@ -80,6 +80,10 @@ void fill_set(const SetLayout& layout, const SetSeed& seed, void* block);
 /// Poisons D and its surroundings only.
 void poison_d(const SetLayout& layout, std::uint32_t poison, void* block);
 
+/// Values of a stream at `first`, `first + step` ..., `count` of them.
+void generate(DType dtype, verify::u64 key, std::int64_t first, std::int64_t step,
+              std::int64_t count, double* to);
+
 /// What was found in D and around it without knowing the right results.
 struct SurfaceCheck {
   /// Elements that still hold the poison. Not counted for integers, where any value may be a
