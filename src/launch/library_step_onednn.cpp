@@ -19,10 +19,22 @@ namespace culet {
 
 namespace {
 
+/// A memory object of the library and what it points to. Setting its pointer costs about 100 ns and
+/// writes zeros into the padding of a packed layout, so it is done only for another pointer.
+struct Bound {
+  dnn::Memory memory = nullptr;
+  const void* at = nullptr;
+
+  bool point_to(const OneDnn& library, const void* handle) {
+    if (handle == at) return true;
+    at = handle;
+    return library.memory_set_data_handle(memory, const_cast<void*>(handle)) == dnn::kSuccess;
+  }
+};
+
 /// The library's objects that one run needs at one m.
 struct Objects {
-  dnn::Memory src = nullptr, weights = nullptr, bias = nullptr, dst = nullptr, scratch = nullptr;
-  const void* weights_at = nullptr;  ///< what `weights` points to
+  Bound src, weights, bias, dst, scratch;
 };
 
 /// All that one run needs, for every m.
@@ -52,8 +64,10 @@ std::unique_ptr<RunState> RunState::make(
   bool good = scratch == 0 || state->scratch_.data() != nullptr;
   good = good && library.stream_create(&state->stream, library.engine, dnn::kStreamDefault) ==
                      dnn::kSuccess;
-  const auto create = [&](dnn::Memory* memory, const dnn::MemoryDesc* md, void* handle) {
-    good = good && library.memory_create(memory, md, library.engine, handle) == dnn::kSuccess;
+  const auto create = [&](Bound* bound, const dnn::MemoryDesc* md, void* handle) {
+    bound->at = handle;
+    good =
+        good && library.memory_create(&bound->memory, md, library.engine, handle) == dnn::kSuccess;
   };
   state->objects.resize(matmuls.size());
   for (std::size_t i = 0; i < matmuls.size(); ++i) {
@@ -69,8 +83,8 @@ std::unique_ptr<RunState> RunState::make(
 
 RunState::~RunState() {
   for (const Objects& o : objects) {
-    for (const dnn::Memory memory : {o.src, o.weights, o.bias, o.dst, o.scratch}) {
-      if (memory != nullptr) library_.memory_destroy(memory);
+    for (const Bound& bound : {o.src, o.weights, o.bias, o.dst, o.scratch}) {
+      if (bound.memory != nullptr) library_.memory_destroy(bound.memory);
     }
   }
   if (stream != nullptr) library_.stream_destroy(stream);
@@ -155,26 +169,21 @@ bool OneDnnStep::execute(RunState& state, std::size_t index, const StepPointers&
                          std::int64_t entry) const {
   const Problem& p = problem_;
   Objects& objects = state.objects[index];
-  bool good = true;
-  const auto set = [&](dnn::Memory memory, const void* handle) {
-    good =
-        good && library_.memory_set_data_handle(memory, const_cast<void*>(handle)) == dnn::kSuccess;
-  };
   const void* weights =
       variant_.packed ? at_element(pointers.packed_b, 8, own_b() ? entry * weights_bytes() : 0)
                       : at_element(pointers.b, bits(p.b), entry * p.stride_b);
-  set(objects.src, at_element(pointers.a, bits(p.a), entry * p.stride_a));
-  set(objects.dst, at_element(pointers.d, bits(p.d), entry * p.stride_d));
-  // Setting a handle writes zeros into a packed layout's padding: only where it is another one.
-  if (weights != objects.weights_at) set(objects.weights, weights);
-  objects.weights_at = weights;
-  std::array<dnn::ExecArg, 5> args = {{{dnn::kArgSrc, objects.src},
-                                       {dnn::kArgWeights, objects.weights},
-                                       {dnn::kArgDst, objects.dst},
-                                       {dnn::kArgScratchpad, objects.scratch},
-                                       {dnn::kArgBias, objects.bias}}};
-  if (objects.bias != nullptr) set(objects.bias, pointers.extra[bias_operand_]);
-  const int count = objects.bias != nullptr ? 5 : 4;
+  const bool has_bias = objects.bias.memory != nullptr;
+  const bool good =
+      objects.src.point_to(library_, at_element(pointers.a, bits(p.a), entry * p.stride_a)) &&
+      objects.dst.point_to(library_, at_element(pointers.d, bits(p.d), entry * p.stride_d)) &&
+      objects.weights.point_to(library_, weights) &&
+      (!has_bias || objects.bias.point_to(library_, pointers.extra[bias_operand_]));
+  const std::array<dnn::ExecArg, 5> args = {{{dnn::kArgSrc, objects.src.memory},
+                                             {dnn::kArgWeights, objects.weights.memory},
+                                             {dnn::kArgDst, objects.dst.memory},
+                                             {dnn::kArgScratchpad, objects.scratch.memory},
+                                             {dnn::kArgBias, objects.bias.memory}}};
+  const int count = has_bias ? 5 : 4;
   return good && library_.primitive_execute(matmuls_[index]->primitive(), state.stream, count,
                                             args.data()) == dnn::kSuccess;
 }
