@@ -63,12 +63,12 @@ void Columns::column(std::string name, Align align, std::size_t limit) {
   columns_.push_back({std::move(name), align, limit});
 }
 
-void Columns::row(std::vector<std::string> cells, Shade shade) {
-  rows_.push_back({std::move(cells), shade, false});
+void Columns::row(std::vector<std::string> cells, Shade shade, bool whole) {
+  rows_.push_back({std::move(cells), shade, false, whole});
 }
 
 void Columns::note(std::string text, Shade shade) {
-  rows_.push_back({{std::move(text)}, shade, true});
+  rows_.push_back({{std::move(text)}, shade, true, false});
 }
 
 std::string Columns::text(std::size_t width, std::size_t indent, bool color) const {
@@ -84,12 +84,15 @@ std::string Columns::text(std::size_t width, std::size_t indent, bool color) con
     if (i + 1 < columns_.size()) last_begin += wide + 2;
   }
   const std::size_t last_width = width > last_begin + 8 ? width - last_begin : 8;
-  const auto line = [&](const std::vector<std::string>& cells) {
+  const auto line = [&](const std::vector<std::string>& cells, bool whole) {
     std::string out(indent, ' ');
     for (std::size_t i = 0; i < cells.size(); ++i) {
       const bool last = i + 1 == cells.size();
-      const std::string cell = clipped(
-          cells[i], last ? std::min(last_width, std::max(widths[i], cells[i].size())) : widths[i]);
+      if (last && whole) {
+        out += wrapped(cells[i], width, last_begin, last_begin);
+        break;
+      }
+      const std::string cell = clipped(cells[i], last ? last_width : widths[i]);
       const std::string pad(widths[i] > cell.size() ? widths[i] - cell.size() : 0, ' ');
       out += columns_[i].align == Align::right ? pad + cell : last ? cell : cell + pad;
       if (!last) out += "  ";
@@ -98,11 +101,11 @@ std::string Columns::text(std::size_t width, std::size_t indent, bool color) con
   };
   std::vector<std::string> names;
   for (const Column& column : columns_) names.push_back(column.name);
-  std::string out = shaded(line(names), Shade::dim, color) + "\n";
+  std::string out = shaded(line(names, false), Shade::dim, color) + "\n";
   for (const Row& row : rows_) {
     const std::string text = row.note ? std::string(indent + kNoteIndent, ' ') +
                                             clipped(row.cells[0], width - indent - kNoteIndent)
-                                      : line(row.cells);
+                                      : line(row.cells, row.whole);
     out += shaded(text, row.shade, color) + "\n";
   }
   return out;

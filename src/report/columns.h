@@ -29,7 +29,8 @@ class Columns {
   enum class Align : std::uint8_t { left, right };
   /// A column must be added before the first row; `limit` cuts longer cells (0: no limit).
   void column(std::string name, Align align = Align::right, std::size_t limit = 0);
-  void row(std::vector<std::string> cells, Shade shade = Shade::plain);
+  /// `whole`: the last cell goes on in further lines instead of being cut.
+  void row(std::vector<std::string> cells, Shade shade = Shade::plain, bool whole = false);
   /// A line of its own below the last row, not in columns.
   void note(std::string text, Shade shade = Shade::plain);
   std::string text(std::size_t width, std::size_t indent, bool color) const;
@@ -44,6 +45,7 @@ class Columns {
     std::vector<std::string> cells;
     Shade shade;
     bool note;
+    bool whole;
   };
   std::vector<Column> columns_;
   std::vector<Row> rows_;

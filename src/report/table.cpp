@@ -17,6 +17,8 @@ namespace {
 constexpr std::size_t kWidth = 120;
 constexpr std::size_t kIndent = 2;
 constexpr std::size_t kLabel = 9;
+/// Candidates up to this length are shown in full.
+constexpr std::size_t kShortName = 48;
 /// From this many problems on the summary says more than the blocks.
 constexpr std::size_t kSummaryFrom = 2;
 
@@ -87,6 +89,29 @@ std::string spread(const Trial& trial) {
   return fmt::format("{:.1f}%", 100 * half / trial.timing->median);
 }
 
+/// Rows of one backend mostly differ in a value or two: the first of each is shown in full, the
+/// others by what they have otherwise.
+class CandidateNames {
+ public:
+  std::string next(const Candidate& candidate) {
+    const Step& step = candidate.steps.front();
+    const auto [at, first] = firsts_.emplace(step.backend, &candidate);
+    if (first || candidate.steps.size() != 1 || at->second->steps.size() != 1 ||
+        candidate.text().size() <= kShortName) {
+      return candidate.text();
+    }
+    const Config& reference = at->second->steps.front().config;
+    std::string text;
+    for (const auto& [key, value] : step.config.values()) {
+      if (reference.get(key) != value) text += fmt::format(" {}={}", key, value);
+    }
+    return text.empty() ? candidate.text() : fmt::format("{}{{..{}}}", step.backend, text);
+  }
+
+ private:
+  std::map<std::string, const Candidate*> firsts_;
+};
+
 Columns trial_columns(const TuneReport& report, const std::vector<std::size_t>& shown,
                       bool all_reasons) {
   const bool timed = std::any_of(report.trials.begin(), report.trials.end(),
@@ -101,6 +126,7 @@ Columns trial_columns(const TuneReport& report, const std::vector<std::size_t>& 
   table.column("outcome", Columns::Align::left);
   table.column("candidate", Columns::Align::left);
   const Trial* best = report.vendor_best();
+  CandidateNames names;
   for (const std::size_t i : shown) {
     const Trial& trial = report.trials[i];
     const bool chosen = &trial == report.choice();
@@ -113,8 +139,13 @@ Columns trial_columns(const TuneReport& report, const std::vector<std::size_t>& 
     cells.push_back(trial.estimate ? microseconds(trial.estimate->seconds) : "-");
     cells.emplace_back(trial.estimate ? to_string(trial.estimate->limiter) : "-");
     cells.emplace_back(to_string(trial.outcome));
-    cells.push_back(trial.candidate.text());
-    table.row(std::move(cells), chosen ? Shade::good : failed(trial) ? Shade::bad : Shade::plain);
+    cells.push_back(all_reasons ? trial.candidate.text() : names.next(trial.candidate));
+    // The choice stands in full above the table.
+    table.row(std::move(cells),
+              chosen          ? Shade::good
+              : failed(trial) ? Shade::bad
+                              : Shade::plain,
+              all_reasons || !chosen);
     if (!trial.reason.empty() && (all_reasons || failed(trial))) {
       table.note(trial.reason, Shade::dim);
     }

@@ -172,6 +172,21 @@ std::string without_device(std::string text) {
   return text.replace(begin, end - begin, " \"device\": {},\n");
 }
 
+TEST(Report, LongCandidatesShowWhatTheyHaveOtherwise) {
+  TuneReport report = full_report();
+  const std::string common = " layout_of_shared_memory=swizzled another_parameter=some_value";
+  report.trials = {make_trial("long{stages=4 tile=1x2" + common + "}", 1, 2),
+                   make_trial("long{stages=4 tile=3x4" + common + "}", 1, 3),
+                   make_trial("other{stages=4 tile=3x4" + common + "}", 1, 4)};
+  report.chosen = 0;
+  const std::string text = render({report}, kCounts, ReportFormat::table);
+  EXPECT_NE(text.find("long{.. tile=3x4}"), std::string::npos) << text;
+  EXPECT_NE(text.find("other{stages=4 tile=3x4"), std::string::npos) << text;
+  RenderOptions all;
+  all.rows = 0;
+  EXPECT_EQ(render({report}, kCounts, ReportFormat::table, all).find(".."), std::string::npos);
+}
+
 TEST(Report, Json) {
   expect_golden(without_device(render(all_reports(), kCounts, ReportFormat::json)), "all.json");
   expect_golden(without_device(render(ranked_reports(), {}, ReportFormat::json)), "ranked.json");
