@@ -23,7 +23,7 @@ constexpr double kPowerEfficiency = 0.93;
 /// So what shared memory has to do overlaps with the tensor cores' pauses too: by count, 128x128
 /// tiles are bound by it at 1.25 times the time of their arithmetic, yet they are as fast as
 /// 128x256.
-constexpr double kSharedOverlap = 0.85;
+constexpr double kSharedOverlap = 0.75;
 
 /// A stage takes a block at least this long, however small it is: four dependent instructions and
 /// the hand-over (64x32 and 64x64 tiles at 16x4096x4096, less the time of a launch).
@@ -35,16 +35,43 @@ constexpr double kLoadBytesPerSecond = 75e9;
 /// fell behind 128x192 with five by 5 % (H200, 8192^3, 2026-11-29).
 double ring_efficiency(const DenseConfig& c) { return c.stages >= 4 ? 1.0 : 0.95; }
 
+/// Instructions of an element's epilogue, by the code of src/kernels/epilogue_math.h.
+double epilogue_instructions(const Epilogue& epilogue) {
+  double total = 0;
+  for (const EpilogueNode& node : epilogue.nodes()) {
+    if (node.kind == EpilogueNode::Kind::binary) total += node.op == "/" ? 8 : 1;
+    if (node.kind != EpilogueNode::Kind::unary) continue;
+    if (node.op == "gelu") {
+      total += 40;
+    } else if (node.op == "tanh") {
+      total += 30;
+    } else if (node.op == "gelu_tanh" || node.op == "silu" || node.op == "sigmoid") {
+      total += 20;
+    } else {
+      total += node.op == "exp" || node.op == "sqrt" || node.op == "rcp" ? 10 : 1;
+    }
+  }
+  for (const EpilogueOperand& operand : epilogue.operands()) {
+    // A bias serves two rows, a whole matrix nothing but its element: address, load, conversion.
+    total += operand.index == EpilogueIndex::full     ? 4
+             : operand.index == EpilogueIndex::column ? 2
+                                                      : 0;
+  }
+  return total;
+}
+
 /// Time in which a block's tensor cores stand still for a tile: filling the pipeline is hidden
 /// after the first tile, storing is not, unless the other consumer or the other block multiplies
 /// meanwhile.
-double tile_overhead_seconds(const DenseConfig& c) {
+double tile_overhead_seconds(const DenseConfig& c, const Problem& p) {
   const double clock = 1.6e9;
   // Converting and staging a 64-row slab of 64 columns takes about 250 clocks of a warpgroup, and
   // the consumers' slabs go side by side; 500 clocks for the last wait and the first multiply.
   // Fitted to 128x128 ping-pong against 128x256 cooperative: 197 and 201 us at 4096^3.
   const double slabs = c.accumulators() * 2.0 / 64.0;
-  const double clocks = 250.0 * slabs + 500.0;
+  // A multiprocessor issues 128 lanes' instructions a clock.
+  const double compute = epilogue_instructions(p.epilogue) * c.tile_m * c.tile_n / 128.0;
+  const double clocks = 250.0 * slabs + 500.0 + compute;
   return (c.pingpong ? 0.1 : c.occupancy > 1 ? 0.25 : 1.0) * clocks / clock;
 }
 
@@ -101,7 +128,7 @@ std::optional<Features> features_of(const DenseConfig& c, const Problem& p,
   const double waves = std::ceil(f.tiles / std::max(f.slots, 1.0));
   const double stages = waves / c.occupancy * count(grid.k_tiles) / c.splits;
   f.extra_seconds =
-      waves * tile_overhead_seconds(c) +
+      waves * tile_overhead_seconds(c, p) +
       stages * std::max(0.0, kStageSeconds - stage_reads * 128.0 / kLoadBytesPerSecond);
   if (!is_preferred_walk(c, p, device)) {
     // What the walk is worth is small and uncertain (5 % at most at 4096^3), and it costs no

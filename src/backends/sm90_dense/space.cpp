@@ -29,7 +29,7 @@ std::vector<Shape> shapes() {
   for (const int n : {128, 160, 192}) all.push_back({192, n, false});
   for (const int n : {64, 96, 128, 144, 160, 176, 192}) all.push_back({256, n, false});
   for (const int n : {128, 192, 256}) all.push_back({64, n, true});
-  for (const int n : {96, 128, 160, 192}) all.push_back({128, n, true});
+  for (const int n : {96, 112, 128, 144, 160, 176, 192}) all.push_back({128, n, true});
   return all;
 }
 
