@@ -214,6 +214,7 @@ void define(CLI::App* app, Arguments* a) {
   add_cache(explain, a);
   add_measuring(explain, a);
   explain->add_flag("--no-measure", a->no_measure, "Choose by the model alone");
+  explain->add_flag("--all", a->all, "All candidates, also the many that were only ranked");
   on(explain, Verb::explain);
 
   add_cache_verbs(app, a);

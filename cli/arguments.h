@@ -34,6 +34,7 @@ struct Arguments {
   bool fresh = false;  ///< measure again what is stored
   std::vector<std::string> candidates;
   bool why = false;
+  bool all = false;        ///< explain: candidates that were only ranked, too
   std::string cache_verb;  ///< path, ls, show, verify, clear
   bool markdown = false;
 };

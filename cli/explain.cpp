@@ -41,6 +41,14 @@ std::string model_lines(const TuneReport& report) {
       100 * std::exp(sum / count), count, 100 * low, 100 * high, better + 1);
 }
 
+/// All that were tried, and the best of those that were only ranked: there may be thousands.
+int rows_to_show(const TuneReport& report) {
+  constexpr int kRanked = 20;
+  const auto tried = std::count_if(report.trials.begin(), report.trials.end(),
+                                   [](const Trial& t) { return t.outcome != Outcome::ranked; });
+  return static_cast<int>(tried) + kRanked;
+}
+
 std::string reproduce(const Arguments& arguments, const TuneReport& report) {
   const Trial* choice = report.choice();
   if (choice == nullptr || choice->outcome != Outcome::measured) return {};
@@ -69,7 +77,8 @@ int run_explain(const Arguments& arguments) {
   warn_from(*session->cache);
   if (!report) return report_error(report.error());
   RenderOptions options = table_options(arguments, 1);
-  options.rows = 0;
+  options.details = true;
+  options.rows = arguments.all ? 0 : rows_to_show(*report);
   std::string text = render({*report}, tuner.counts(), session->format, options);
   if (session->format == ReportFormat::table) {
     text += model_lines(*report) + reproduce(arguments, *report);

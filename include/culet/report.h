@@ -91,8 +91,9 @@ enum class ReportFormat : std::uint8_t { table, json, csv, md };
 Result<ReportFormat> parse_report_format(std::string_view text);
 
 struct RenderOptions {
-  bool color = false;  ///< ANSI colours in tables
-  int rows = 8;        ///< trials shown per problem in a table; 0 for all
+  bool color = false;    ///< ANSI colours in tables
+  int rows = 8;          ///< trials shown per problem in a table; 0 for all
+  bool details = false;  ///< with all reasons and refusals, and what was tried in full
   bool summary_only = false;
 };
 

@@ -113,7 +113,7 @@ class CandidateNames {
 };
 
 Columns trial_columns(const TuneReport& report, const std::vector<std::size_t>& shown,
-                      bool all_reasons) {
+                      bool details) {
   const bool timed = std::any_of(report.trials.begin(), report.trials.end(),
                                  [](const Trial& trial) { return seconds_of(trial).has_value(); });
   Columns table;
@@ -127,6 +127,7 @@ Columns trial_columns(const TuneReport& report, const std::vector<std::size_t>& 
   table.column("candidate", Columns::Align::left);
   const Trial* best = report.vendor_best();
   CandidateNames names;
+  std::string last_reason;  // hundreds of rows may have the same
   for (const std::size_t i : shown) {
     const Trial& trial = report.trials[i];
     const bool chosen = &trial == report.choice();
@@ -139,16 +140,19 @@ Columns trial_columns(const TuneReport& report, const std::vector<std::size_t>& 
     cells.push_back(trial.estimate ? microseconds(trial.estimate->seconds) : "-");
     cells.emplace_back(trial.estimate ? to_string(trial.estimate->limiter) : "-");
     cells.emplace_back(to_string(trial.outcome));
-    cells.push_back(all_reasons ? trial.candidate.text() : names.next(trial.candidate));
+    const std::string short_name = names.next(trial.candidate);
+    const bool full = details && trial.outcome != Outcome::ranked;
+    cells.push_back(full ? trial.candidate.text() : short_name);
     // The choice stands in full above the table.
     table.row(std::move(cells),
               chosen          ? Shade::good
               : failed(trial) ? Shade::bad
                               : Shade::plain,
-              all_reasons || !chosen);
-    if (!trial.reason.empty() && (all_reasons || failed(trial))) {
+              !chosen);
+    if (!trial.reason.empty() && (details || failed(trial)) && trial.reason != last_reason) {
       table.note(trial.reason, Shade::dim);
     }
+    last_reason = trial.reason;
   }
   return table;
 }
@@ -184,10 +188,10 @@ std::string block(const TuneReport& report, const RenderOptions& options) {
   out += field("why", report.why);
   if (!report.trials.empty()) {
     const auto shown = rows_to_show(report, options.rows);
-    out += trial_columns(report, shown, options.rows <= 0).text(kWidth, kIndent, options.color);
+    out += trial_columns(report, shown, options.details).text(kWidth, kIndent, options.color);
     out += others(report, shown);
   }
-  if (options.rows <= 0) {
+  if (options.details) {
     for (const Refusal& refusal : report.refusals) {
       out += field("refused", fmt::format("{}: {}", refusal.backend, refusal.reason));
     }

@@ -160,6 +160,7 @@ TEST(Report, Table) {
   expect_golden(render(all_reports(), kCounts, ReportFormat::table, summary), "summary.txt");
   RenderOptions every;
   every.rows = 0;
+  every.details = true;
   every.color = true;
   expect_golden(render({full_report()}, kCounts, ReportFormat::table, every), "color.txt");
   expect_golden(render(ranked_reports(), {}, ReportFormat::table), "ranked.txt");
@@ -183,8 +184,8 @@ TEST(Report, LongCandidatesShowWhatTheyHaveOtherwise) {
   EXPECT_NE(text.find("long{.. tile=3x4}"), std::string::npos) << text;
   EXPECT_NE(text.find("other{stages=4 tile=3x4"), std::string::npos) << text;
   RenderOptions all;
-  all.rows = 0;
-  EXPECT_EQ(render({report}, kCounts, ReportFormat::table, all).find(".."), std::string::npos);
+  all.details = true;
+  EXPECT_EQ(render({report}, kCounts, ReportFormat::table, all).find("{.. "), std::string::npos);
 }
 
 TEST(Report, Json) {
