@@ -56,8 +56,11 @@ class TileEpilogue {
     load_rows(row, rows);
     if constexpr (Config::tma_store) {
 #pragma unroll
-      for (int slab = 0; slab < Config::tile_n / Config::slab_n; ++slab) {
-        store_slab(slab, m_ + 64 * block, row, rows, values);
+      for (int slab = 0; slab < ceil_div(Config::tile_n, Config::slab_n); ++slab) {
+        // All slabs have one width, the box of D's map. The last one may repeat columns of the one
+        // before, with the same values: better than slabs so narrow that they divide any tile.
+        store_slab(smaller(slab * Config::slab_n, Config::tile_n - Config::slab_n),
+                   m_ + 64 * block, row, rows, values);
       }
     } else {
       store_direct(row, rows, values);
@@ -108,8 +111,8 @@ class TileEpilogue {
     }
   }
 
-  /// Columns slab_n * slab ... of a block through shared memory.
-  CULET_DEVICE void store_slab(int slab, i32 block_row, i32 row, const RowValues& rows,
+  /// slab_n columns of a block, from `begin` of the tile on, through shared memory.
+  CULET_DEVICE void store_slab(int begin, i32 block_row, i32 row, const RowValues& rows,
                                const float (&values)[kRegisters]) {
     const u32 buffer = buffers_ + ring_ * kSlabBytes;
     ring_ = ring_ + 1 == Config::slab_buffers ? 0 : ring_ + 1;
@@ -120,7 +123,7 @@ class TileEpilogue {
     const u32 line = static_cast<u32>((thread_ / 32) * 16 + stmatrix_row(lane)) * kSlabRowBytes;
 #pragma unroll
     for (int part = 0; part < Config::slab_n / 16; ++part) {
-      const int first = slab * (Config::slab_n / 2) + part * 8;
+      const int first = begin / 2 + part * 8;
       u32 word[4];
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
@@ -136,7 +139,7 @@ class TileEpilogue {
     fence_shared_to_async();
     barrier_sync(barrier_, 128);
     if (thread_ == 0) {
-      tma_store(d_map_, buffer, n_ + slab * Config::slab_n, block_row, batch_);
+      tma_store(d_map_, buffer, n_ + begin, block_row, batch_);
       tma_store_commit();
     }
   }

@@ -69,11 +69,11 @@ struct DenseShape {
   static constexpr int kAccumulators = kBlocks * Config::tile_n / 2;
   /// Tiles so large that their sum fills the registers do not split k, which would spill.
   static constexpr bool kSplits = kAccumulators < 192;
-  static constexpr int kProducerRegisters = kConsumers == 3 ? 32 : kAccumulators > 192 ? 24 : 40;
+  static constexpr int kProducerRegisters = 40;
   static constexpr int kConsumerRegisters =
       smaller((kAtLaunch * (1 + kConsumers) - kProducerRegisters) / kConsumers / 8 * 8, 240);
   static_assert(kRows % 64 == 0 && Config::tile_n % 8 == 0 && Config::tile_n <= 256);
-  static_assert(!Config::tma_store || Config::tile_n % Config::slab_n == 0);
+  static_assert(!Config::tma_store || (Config::tile_n >= Config::slab_n && Config::slab_n % 16 == 0));
 };
 
 /// Named barriers; 0 is __syncthreads().
@@ -85,8 +85,8 @@ CULET_DEVICE void produce(const TensorMap* a_map, const TensorMap* b_map, const 
                           const Ring<Config::stages, DenseShape<Config>::kClusterBlocks>& ring) {
   using Shape = DenseShape<Config>;
   const u32 rank = Shape::kClusterBlocks > 1 ? cluster_rank() : 0;
-  const i32 rank_m = static_cast<i32>(rank) / Config::cluster_n;
-  const i32 rank_n = static_cast<i32>(rank) % Config::cluster_n;
+  const i32 rank_m = Config::cluster_m > 1 ? static_cast<i32>(rank) / Config::cluster_n : 0;
+  const i32 rank_n = Config::cluster_n > 1 ? static_cast<i32>(rank) % Config::cluster_n : 0;
   // A block loads its share of the rows that it has in common with others.
   constexpr i32 kShareA = Config::tile_m / Config::cluster_n;
   constexpr i32 kShareB = Config::tile_n / Config::cluster_m;
@@ -177,8 +177,8 @@ CULET_DEVICE void consume(const DenseArguments<Epilogue::Operands::count>& args,
     asm volatile("" : "+r"(same));
     const Piece piece = piece_at(args.grid, same);
     const u32 rank = Shape::kClusterBlocks > 1 ? cluster_rank() : 0;
-    const i32 rank_m = static_cast<i32>(rank) / Config::cluster_n;
-    const i32 rank_n = static_cast<i32>(rank) % Config::cluster_n;
+    const i32 rank_m = Config::cluster_m > 1 ? static_cast<i32>(rank) / Config::cluster_n : 0;
+    const i32 rank_n = Config::cluster_n > 1 ? static_cast<i32>(rank) % Config::cluster_n : 0;
     if (Shape::kSplits && args.grid.splits > 1) {
       // Tiles of a cluster have their own places in the workspace.
       const u32 slot = (piece.tile * Shape::kClusterBlocks + rank) * Shape::kConsumers +

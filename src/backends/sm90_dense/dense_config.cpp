@@ -44,7 +44,7 @@ Result<void> check_shape(const DenseConfig& c) {
   if (c.pingpong && c.tile_m > 128) {
     return wrong(fmt::format("tile: {} rows with schedule=pingpong; 64 or 128 can be", c.tile_m));
   }
-  // Three consumers have 160 registers a thread, two have 232 or 240.
+  // Three consumers have 152 registers a thread, two have 232 or 240.
   const int most = c.consumers() == 3 ? 96 : c.occupancy == 2 ? 128 : 192;
   if (c.accumulators() > most) {
     return wrong(fmt::format("tile={}x{}: {} accumulators a thread, at most {} fit", c.tile_m,
@@ -133,13 +133,13 @@ StorePath store_path(const Problem& problem) {
 
 Slabs slabs_of(const DenseConfig& config, const StorePath& store, std::int64_t shared_limit) {
   Slabs slabs;
-  slabs.columns = config.tile_n % 64 == 0 ? 64 : config.tile_n % 32 == 0 ? 32 : 16;
+  slabs.columns = config.tile_n >= 64 ? 64 : config.tile_n >= 32 ? 32 : 16;
   if (!store.tma) return slabs;
   const std::int64_t slab_bytes = std::int64_t{64} * slabs.columns * 2;
   const std::int64_t barriers = 16 * config.stages + 16;
   const std::int64_t left = shared_limit - config.stages * config.stage_bytes() - barriers;
   // Four in flight hide a store's latency; a tile has no use for more than its own slabs.
-  const std::int64_t useful = std::min(4, config.accumulators() * 2 / slabs.columns);
+  const std::int64_t useful = std::clamp(config.accumulators() * 2 / slabs.columns, 1, 4);
   slabs.buffers = static_cast<int>(
       std::clamp<std::int64_t>(left / (config.consumers() * slab_bytes), 0, useful));
   return slabs;
