@@ -44,7 +44,7 @@ Result<void> check_shape(const DenseConfig& c) {
   if (c.pingpong && c.tile_m > 128) {
     return wrong(fmt::format("tile: {} rows with schedule=pingpong; 64 or 128 can be", c.tile_m));
   }
-  // Three consumers have 152 registers a thread, two have 232 or 240.
+  // Three consumers have 152 registers a thread, two have 232.
   const int most = c.consumers() == 3 ? 96 : c.occupancy == 2 ? 128 : 192;
   if (c.accumulators() > most) {
     return wrong(fmt::format("tile={}x{}: {} accumulators a thread, at most {} fit", c.tile_m,
