@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
@@ -342,6 +343,97 @@ TEST(Sm90DenseKernel, TwentyRunsAreBitwiseEqual) {
   }
   check_repeatable("1000x1032x2048:bf16>f32", "sm90_dense",
                    "tile=256x128x64 cluster=1x2 stages=4 schedule=cooperative raster=m splits=3");
+}
+
+/// D of a problem without epilogue operands, from 16-bit operands given element by element.
+std::string run_raw(const std::string& text, const std::string& backend, const std::string& config,
+                    const std::function<std::uint16_t(std::int64_t row, std::int64_t k)>& a_at,
+                    const std::function<std::uint16_t(std::int64_t n, std::int64_t k)>& b_at) {
+  const Problem p = take(Problem::parse(text));
+  const Plan plan = take(plan_of(p, backend, take(Config::parse(config))));
+  std::vector<std::uint16_t> a(static_cast<std::size_t>(p.span_a()));
+  std::vector<std::uint16_t> b(static_cast<std::size_t>(p.span_b()));
+  for (std::int64_t row = 0; row < p.m; ++row) {
+    for (std::int64_t k = 0; k < p.k; ++k)
+      a[static_cast<std::size_t>(row * p.lda + k)] = a_at(row, k);
+  }
+  for (std::int64_t n = 0; n < p.n; ++n) {
+    for (std::int64_t k = 0; k < p.k; ++k) b[static_cast<std::size_t>(n * p.ldb + k)] = b_at(n, k);
+  }
+  const auto on_a = test::upload(a.data(), p.span_a() * 2);
+  const auto on_b = test::upload(b.data(), p.span_b() * 2);
+  const std::int64_t size = bytes(p.d, p.span_d());
+  auto d = take(cuda::DeviceBuffer::allocate(size));
+  auto scratch =
+      take(cuda::DeviceBuffer::allocate(std::max<std::int64_t>(plan.workspace().bytes, 256)));
+  EXPECT_TRUE(d.fill(0xff));
+  EXPECT_TRUE(scratch.fill(0));
+  Arguments arguments;
+  arguments.a = on_a.data();
+  arguments.b = on_b.data();
+  arguments.d = d.data();
+  arguments.workspace = scratch.data();
+  EXPECT_TRUE(plan.run(arguments));
+  EXPECT_TRUE(cuda::synchronize());
+  std::string bits(static_cast<std::size_t>(size), '\0');
+  EXPECT_TRUE(d.download(bits.data(), size));
+  return bits;
+}
+
+constexpr const char* kSimtTile = "kernel=tile tile=64x64x16 thread=4x4";
+
+TEST(Kernels, OnesTimesOnesIsK) {
+  CULET_NEEDS_HOPPER();
+  const auto one = [](std::int64_t, std::int64_t) { return std::uint16_t{0x3F80}; };
+  for (const int k : {1, 63, 64, 65, 130, 1000, 4104, 5376, 7168, 16448}) {
+    const std::string ld = std::to_string((k + 7) / 8 * 8);
+    const std::string text = "70x88x" + std::to_string(k) + ":bf16>f32:lda=" + ld + ":ldb=" + ld;
+    std::vector<std::pair<std::string, std::string>> runs = {{"simt", kSimtTile}};
+    for (const char* kernel : kKernels) {
+      for (const int splits : {1, 2, 5, 16}) {
+        if (splits <= (k + 63) / 64) {
+          runs.emplace_back("sm90_dense", std::string(kernel) + std::to_string(splits));
+        }
+      }
+    }
+    for (const auto& [backend, config] : runs) {
+      const std::string d = run_raw(text, backend, config, one, one);
+      for (std::size_t i = 0; i < d.size(); i += 4) {
+        float value = 0;
+        std::memcpy(&value, &d[i], 4);
+        ASSERT_EQ(value, static_cast<float>(k)) << text << " " << config << " element " << i / 4;
+      }
+    }
+  }
+}
+
+// A row of A that picks one k gives that row of B, bit by bit, whatever is in it.
+TEST(Kernels, OneHotRowsCopyB) {
+  CULET_NEEDS_HOPPER();
+  const auto hot = [](std::int64_t row, std::int64_t k) {
+    return static_cast<std::uint16_t>(k == (row * 37) % 200 ? 0x3F80 : 0);
+  };
+  const auto any = [](std::int64_t n, std::int64_t k) {
+    // All exponents but those of infinities and NaN, and not subnormal.
+    const auto mixed = static_cast<std::uint32_t>(n * 40503 + k * 30011);
+    const std::uint32_t exponent = 1 + mixed % 254;
+    return static_cast<std::uint16_t>((mixed >> 3 & 0x807F) | exponent << 7);
+  };
+  std::vector<std::pair<std::string, std::string>> runs = {{"simt", kSimtTile}};
+  for (const char* kernel : kKernels) {
+    runs.emplace_back("sm90_dense", std::string(kernel) + "1");
+    runs.emplace_back("sm90_dense", std::string(kernel) + "3");
+  }
+  for (const auto& [backend, config] : runs) {
+    const std::string d = run_raw("200x136x200:bf16", backend, config, hot, any);
+    for (std::int64_t row = 0; row < 200; ++row) {
+      for (std::int64_t n = 0; n < 136; ++n) {
+        std::uint16_t value = 0;
+        std::memcpy(&value, &d[static_cast<std::size_t>(row * 136 + n) * 2], 2);
+        ASSERT_EQ(value, any(n, (row * 37) % 200)) << config << " row " << row << " column " << n;
+      }
+    }
+  }
 }
 
 // --- simt ----------------------------------------------------------------------------------------
