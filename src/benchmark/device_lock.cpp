@@ -10,8 +10,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "base/hash.h"
@@ -32,7 +34,7 @@ std::string lock_path(const DeviceSpec& device) {
 
 }  // namespace
 
-Result<DeviceLock> DeviceLock::acquire(const DeviceSpec& device) {
+Result<DeviceLock> DeviceLock::acquire(const DeviceSpec& device, const std::atomic<bool>* stop) {
   const std::string path = lock_path(device);
   int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
   // Kernels refuse O_CREAT for another user's file in a sticky folder, but that file can be locked.
@@ -42,11 +44,19 @@ Result<DeviceLock> DeviceLock::acquire(const DeviceSpec& device) {
                 fmt::format("cannot open the device lock {}: {}", path, std::strerror(errno)));
   }
   (void)fchmod(fd, 0666);  // whatever the umask; fails harmlessly for a file of another user
-  while (flock(fd, LOCK_EX) != 0) {
-    if (errno == EINTR) continue;
+  // Asked for again and again rather than waited for, so that `stop` is noticed.
+  while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
-    close(fd);
-    return fail(ErrorCode::io, fmt::format("cannot lock {}: {}", path, std::strerror(error)));
+    if (error != EWOULDBLOCK && error != EINTR) {
+      close(fd);
+      return fail(ErrorCode::io, fmt::format("cannot lock {}: {}", path, std::strerror(error)));
+    }
+    if (stop != nullptr && stop->load()) {
+      close(fd);
+      return fail(ErrorCode::interrupted,
+                  "stopped while another process was measuring on the device");
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   return DeviceLock(fd);
 }

@@ -56,10 +56,11 @@ OperandPlace extra_place(const Problem& p, int index) {
 /// Bytes beyond a multiple of 256 at which an operand's element 0 lies.
 std::int64_t misalignment(const Problem& p, int id, DType dtype, bool tight) {
   int guaranteed = id == kA ? p.align_a : id == kB ? p.align_b : p.align_d;
-  // Vectors carry no guarantee but their element's; matrices have D's.
+  // Epilogue matrices lie as D does; vectors and scalars are always 16-byte aligned, on which
+  // vendor libraries rely (cuBLASLt stops with a misaligned address on a bias that is not).
   if (id >= kExtra) {
     const auto& operand = p.epilogue.operands()[static_cast<std::size_t>(id - kExtra)];
-    if (operand.index != EpilogueIndex::full) guaranteed = bits(dtype) / 8;
+    if (operand.index != EpilogueIndex::full) guaranteed = 16;
   }
   guaranteed = std::max(guaranteed, bits(dtype) / 8);
   if (guaranteed >= 256) return 0;

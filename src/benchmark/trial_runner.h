@@ -71,10 +71,11 @@ Result<std::unique_ptr<TrialRunner>> make_trial_runner(const Problem& problem,
                                                        const RunnerOptions& options);
 
 /// Held while a process measures on a device, so that two tuners never time at once. Blocks until
-/// free.
+/// free, or until `stop` is set (ErrorCode::interrupted).
 class DeviceLock {
  public:
-  static Result<DeviceLock> acquire(const DeviceSpec& device);
+  static Result<DeviceLock> acquire(const DeviceSpec& device,
+                                    const std::atomic<bool>* stop = nullptr);
   DeviceLock(DeviceLock&& other) noexcept;
   DeviceLock& operator=(DeviceLock&& other) noexcept;
   ~DeviceLock();

@@ -321,7 +321,7 @@ void TuneRun::race(TrialRunner& runner, const std::vector<int>& entrants) {
 Result<void> TuneRun::benchmark() {
   const auto begin = Clock::now();
   if (!built_.empty()) {
-    auto lock = DeviceLock::acquire(state_.device);
+    auto lock = DeviceLock::acquire(state_.device, state_.options.stop);
     if (!lock) return tl::unexpected(lock.error());
     RunnerOptions options;
     options.seed = state_.options.seed;

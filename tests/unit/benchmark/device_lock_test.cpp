@@ -35,6 +35,15 @@ TEST(DeviceLock, WaitsForTheHolder) {
   EXPECT_TRUE(got);
 }
 
+TEST(DeviceLock, StopEndsTheWait) {
+  auto first = DeviceLock::acquire(device("lock test"));
+  ASSERT_TRUE(first);
+  const std::atomic<bool> stop = true;
+  auto second = DeviceLock::acquire(device("lock test"), &stop);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, ErrorCode::interrupted);
+}
+
 TEST(DeviceLock, OtherDevicesAreFree) {
   auto first = DeviceLock::acquire(device("lock test a"));
   auto second = DeviceLock::acquire(device("lock test b"));
