@@ -37,7 +37,7 @@ struct StreamArguments {
 ///     static constexpr int rows;          // of B, a block; a multiple of 8
 ///     static constexpr int width;         // at least m; a multiple of 8
 ///     static constexpr int boxes;         // of 64 k, a stage
-///     static constexpr int stages;        // a multiple of groups
+///     static constexpr int stages;        // a multiple of groups, at least two a group
 ///     static constexpr int groups;        // consumer warpgroups
 ///     static constexpr int cluster;       // blocks that split k
 ///     static constexpr bool d_pairs;      // D takes stores of two neighbours
@@ -65,6 +65,9 @@ struct StreamShape {
       ((Config::rows + Config::cluster - 1) / Config::cluster + 1) / 2 * 2;
   static_assert(Config::rows % 8 == 0 && Config::width % 8 == 0 &&
                 Config::stages % Config::groups == 0);
+  /// A group gives a stage back when it has issued its next one: with a single stage it would wait
+  /// for itself.
+  static_assert(Config::stages >= 2 * Config::groups);
 };
 
 /// A stretch of k in stages: this block's share.

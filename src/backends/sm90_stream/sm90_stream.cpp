@@ -107,16 +107,16 @@ class Sm90Stream final : public KernelFamily {
             // One block's ring a multiprocessor, or two: below 48 KB in flight reading slows down.
             for (std::int64_t budget :
                  {device.shared_per_block, (device.shared_per_unit - 2048) / 2}) {
-              Shape shape{rows, round_up(p.m_range.high, 8), boxes, groups, groups, cluster};
+              Shape shape{rows, round_up(p.m_range.high, 8), boxes, 0, groups, cluster};
               const std::int64_t fixed = shape.part_bytes() + 64 * 128 + 16 * 32;
               shape.stages = std::min<std::int64_t>(24, (budget - fixed) / shape.stage_bytes()) /
                              groups * groups;
-              const std::int64_t useful =
-                  round_up(ceil_div(ceil_div(p.k, 64 * boxes), cluster), groups);
-              shape.stages = std::min(shape.stages, useful);
-              if (shape.stages < std::max<std::int64_t>(2, groups) ||
-                  shape.registers() > max_registers(shape, device))
-                continue;
+              // More than the block's share of k is never used; a group with one stage would wait
+              // for itself.
+              const std::int64_t share = ceil_div(ceil_div(p.k, 64 * boxes), cluster);
+              shape.stages = std::min(shape.stages, std::max(round_up(share, groups), 2 * groups));
+              if (shape.stages < 2 * groups) continue;
+              if (shape.registers() > max_registers(shape, device)) continue;
               Config config;
               config.set("rows", rows)
                   .set("boxes", boxes)

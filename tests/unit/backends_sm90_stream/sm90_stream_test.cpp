@@ -36,6 +36,8 @@ TEST(Sm90Stream, EveryConfigurationFitsTheDevice) {
       ASSERT_TRUE(launch) << launch.error().message;
       EXPECT_LE(launch->shared_bytes, device.shared_per_block) << text << " " << config.text();
       EXPECT_EQ(config.get_int("stages") % config.get_int("groups"), 0) << config.text();
+      EXPECT_GE(config.get_int("stages"), 2 * config.get_int("groups"))
+          << "a group waits for itself";
       EXPECT_LE(config.get_int("rows"), 256) << "a TMA box";
       EXPECT_LE(launch->block[0], 1024u);
     }
