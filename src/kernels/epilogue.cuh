@@ -57,9 +57,7 @@ class TileEpilogue {
     if constexpr (Config::tma_store) {
 #pragma unroll
       for (int slab = 0; slab < ceil_div(Config::tile_n, Config::slab_n); ++slab) {
-        // All slabs have one width, the box of D's map. The last one may repeat columns of the one
-        // before, with the same values: better than slabs so narrow that they divide any tile.
-        store_slab(smaller(slab * Config::slab_n, Config::tile_n - Config::slab_n),
+        store_slab(slab_begin(slab, Config::tile_n, Config::slab_n),
                    m_ + 64 * block, row, rows, values);
       }
     } else {

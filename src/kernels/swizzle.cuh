@@ -45,4 +45,11 @@ CULET_HD constexpr int fragment_column(int thread, int index) {
 CULET_HD constexpr int stmatrix_row(int lane) { return lane % 16; }
 CULET_HD constexpr int stmatrix_column(int lane) { return (lane / 16) * 8; }
 
+/// First column of slab `slab` when a tile of `tile_n` columns leaves in slabs of `slab_n`. All have one
+/// width, the box of D's map; the last one may repeat columns of the one before, with the same values:
+/// better than slabs so narrow that they divide any tile.
+CULET_HD constexpr int slab_begin(int slab, int tile_n, int slab_n) {
+  return smaller(slab * slab_n, tile_n - slab_n);
+}
+
 }  // namespace culet::kernels

@@ -35,7 +35,12 @@ constexpr const char* kPingpong =
     "tile=64x128x64 cluster=1x1 stages=5 schedule=pingpong occupancy=1 raster=n group=4 splits=";
 constexpr const char* kPingpongCluster =
     "tile=128x96x64 cluster=2x1 stages=4 schedule=pingpong occupancy=1 raster=m group=4 splits=";
-const char* const kKernels[] = {kCooperative, kClusterM, kClusterN, kPingpong, kPingpongCluster};
+constexpr const char* kClusterOfFour =
+    "tile=64x64x64 cluster=4x1 stages=5 schedule=pingpong occupancy=1 raster=m group=2 splits=";
+constexpr const char* kSquareCluster =
+    "tile=64x128x64 cluster=2x2 stages=6 schedule=cooperative occupancy=1 raster=m group=2 splits=";
+const char* const kKernels[] = {kCooperative,     kClusterM,      kClusterN,     kPingpong,
+                                kPingpongCluster, kClusterOfFour, kSquareCluster};
 
 TEST(Sm90DenseKernel, EveryKIsExact) {
   CULET_NEEDS_HOPPER();

@@ -41,6 +41,15 @@ Result<void> check_shape(const DenseConfig& c) {
   if (c.tile_n < 16 || c.tile_n > 256 || c.tile_n % 16 != 0) {
     return wrong(fmt::format("tile: {} columns; 16..256 in steps of 16 can be", c.tile_n));
   }
+  if (c.cluster_m == 3 || c.cluster_blocks() > 4) {
+    return wrong(
+        fmt::format("cluster={}x{}: 1x1, 2x1, 4x1, 1x2 or 2x2 can be", c.cluster_m, c.cluster_n));
+  }
+  // Every block's share of B is whole atoms of eight rows.
+  if (c.tile_n % (8 * c.cluster_m) != 0) {
+    return wrong(fmt::format("tile: {} columns with cluster={}x{}: a multiple of {} can be",
+                             c.tile_n, c.cluster_m, c.cluster_n, 8 * c.cluster_m));
+  }
   if (c.pingpong && c.tile_m > 128) {
     return wrong(fmt::format("tile: {} rows with schedule=pingpong; 64 or 128 can be", c.tile_m));
   }
@@ -77,7 +86,7 @@ Result<DenseConfig> DenseConfig::parse(const Config& config) {
   }
   for (const auto& [key, value, low, high] :
        {std::tuple{"tile", tile[0], 64, 256}, std::tuple{"tile", tile[1], 8, 256},
-        std::tuple{"cluster", cluster[0], 1, 2}, std::tuple{"cluster", cluster[1], 1, 2}}) {
+        std::tuple{"cluster", cluster[0], 1, 4}, std::tuple{"cluster", cluster[1], 1, 2}}) {
     if (auto ok = check_range(key, value, low, high); !ok) return tl::unexpected(ok.error());
   }
   for (const auto& [key, high] : {std::pair{"stages", 32}, std::pair{"occupancy", 2},
@@ -205,7 +214,10 @@ Grid grid_of(const DenseConfig& config, const Problem& problem, const DeviceSpec
   grid.tiles_n = ceil_div(problem.n, std::int64_t{config.tile_n} * config.cluster_n);
   grid.k_tiles = ceil_div(problem.k, kTileK);
   grid.pieces = grid.tiles_m * grid.tiles_n * problem.batch * config.splits;
-  grid.workers = std::int64_t{device.units} * config.occupancy / config.cluster_blocks();
+  // The multiprocessors of a GPC, 16 or 18 on an H200, are not always a multiple of four: 32
+  // clusters of four fit into its 132. One too many would run alone, after all others.
+  const std::int64_t units = config.cluster_blocks() == 4 ? device.units * 32 / 33 : device.units;
+  grid.workers = std::max<std::int64_t>(units * config.occupancy / config.cluster_blocks(), 1);
   return grid;
 }
 

@@ -80,8 +80,12 @@ std::vector<DenseConfig> space(const Problem& problem, const DeviceSpec& device)
   const std::int64_t rows = problem.m_range.high;
   for (const Shape& shape : shapes()) {
     if (too_large(shape.tile_m, rows, 64) || too_large(shape.tile_n, problem.n, 32)) continue;
+    // Clusters of four can be asked for by name. They are not offered: nobody has timed them yet,
+    // and others report losses for large products.
     for (const auto& [cluster_m, cluster_n] : {std::pair{1, 1}, std::pair{2, 1}, std::pair{1, 2}}) {
-      if (cluster_m > 1 && rows <= shape.tile_m) continue;
+      // Not more of a cluster than there are tiles.
+      if (rows <= std::int64_t{shape.tile_m} * (cluster_m - 1)) continue;
+      if (shape.tile_n % (8 * cluster_m) != 0) continue;
       // A that does not fill a tile is read in a smaller box, and is no burden to share.
       if (cluster_n > 1 && (problem.n <= shape.tile_n || rows < shape.tile_m)) continue;
       // With half a cluster's bookkeeping more, the largest tile has no registers for an epilogue.

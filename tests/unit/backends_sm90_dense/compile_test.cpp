@@ -28,6 +28,8 @@ const Case kCases[] = {
     {kPlain, "tile=128x192x64 cluster=2x1 stages=5 schedule=pingpong raster=m"},
     {kPlain, "tile=64x256x64 cluster=1x1 stages=5 schedule=pingpong raster=m splits=2"},
     {kPlain, "tile=64x64x64 cluster=1x1 stages=6 schedule=cooperative raster=m occupancy=2"},
+    {kPlain, "tile=64x128x64 cluster=4x1 stages=8 schedule=pingpong raster=m"},
+    {kPlain, "tile=128x128x64 cluster=2x2 stages=6 schedule=pingpong raster=m"},
     {"64x4096x4096:bf16", "tile=64x32x64 cluster=1x1 stages=12 schedule=cooperative raster=m"},
     {"4096x4096x4096:f16>f32",
      "tile=128x256x64 cluster=1x1 stages=4 schedule=cooperative raster=m"},

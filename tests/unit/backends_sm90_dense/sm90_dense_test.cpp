@@ -64,7 +64,11 @@ TEST(Sm90DenseConfig, RefusesWhatTheKernelCannotDo) {
   EXPECT_FALSE(parse("tile=128x250x64 cluster=1x1 stages=4 schedule=cooperative raster=m"));
   EXPECT_FALSE(parse("tile=256x256x64 cluster=1x1 stages=4 schedule=cooperative raster=m"));
   EXPECT_FALSE(parse("tile=192x256x64 cluster=1x1 stages=4 schedule=cooperative raster=m"));
-  EXPECT_FALSE(parse("tile=128x256x64 cluster=4x1 stages=4 schedule=cooperative raster=m"));
+  EXPECT_TRUE(parse("tile=64x128x64 cluster=4x1 stages=4 schedule=cooperative raster=m"));
+  EXPECT_TRUE(parse("tile=64x128x64 cluster=2x2 stages=4 schedule=cooperative raster=m"));
+  EXPECT_FALSE(parse("tile=128x256x64 cluster=4x2 stages=4 schedule=cooperative raster=m"));
+  EXPECT_FALSE(parse("tile=128x256x64 cluster=3x1 stages=4 schedule=cooperative raster=m"));
+  EXPECT_FALSE(parse("tile=128x112x64 cluster=4x1 stages=4 schedule=cooperative raster=m"));
   EXPECT_FALSE(parse("tile=128x256x64 cluster=1x1 stages=4 schedule=serial raster=m"));
   EXPECT_FALSE(parse("tile=128x256x64 cluster=1x1 stages=0 schedule=cooperative raster=m"));
 }
