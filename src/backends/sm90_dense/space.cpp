@@ -88,11 +88,8 @@ std::vector<DenseConfig> space(const Problem& problem, const DeviceSpec& device)
       if (shape.tile_n % (8 * cluster_m) != 0) continue;
       // A that does not fill a tile is read in a smaller box, and is no burden to share.
       if (cluster_n > 1 && (problem.n <= shape.tile_n || rows < shape.tile_m)) continue;
-      // With half a cluster's bookkeeping more, the largest tile has no registers for an epilogue.
-      if (cluster_n > 1 && shape.tile_m == 256 && shape.tile_n == 192 &&
-          !problem.epilogue.is_identity()) {
-        continue;
-      }
+      // The largest tile has no registers left for an epilogue with operands and functions.
+      if (shape.tile_m == 256 && shape.tile_n == 192 && !problem.epilogue.is_identity()) continue;
       for (const int occupancy : {1, 2}) {
         // Two blocks a multiprocessor: for small tiles, one stores while the other multiplies.
         if (occupancy == 2 && (shape.tile_m > 64 || shape.tile_n > 128 || shape.pingpong)) continue;
