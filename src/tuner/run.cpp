@@ -42,6 +42,15 @@ Result<BuiltStep> build_step(const Backend& backend, const Problem& part, const 
   }
 }
 
+/// The tile shape of a configuration, by the names the families give it; empty where a family has
+/// none.
+std::string shape_of(const Step& step) {
+  for (const char* key : {"tile", "rows"}) {
+    if (step.config.has(key)) return fmt::format("{} {}", step.backend, step.config.get(key));
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string top_text(int top) { return top < 0 ? "all" : std::to_string(top); }
@@ -144,9 +153,29 @@ std::string TuneRun::refusals() const {
   return text;
 }
 
+bool TuneRun::takes(Trial& trial, bool any_shape, Taken* taken) const {
+  const int top = state_.options.top;
+  if (top < 0) return true;
+  const Step& step = trial.candidate.steps.front();
+  if (taken->of_backend[step.backend] >= top) {
+    trial.reason = fmt::format("ranked below the best {} of its backend", top);
+    return false;
+  }
+  // Neighbours of one tile shape run alike: with a few trials to spend, no shape takes more than
+  // its half, so that an error of the model about one shape does not cost the others.
+  const std::string shape = shape_of(step);
+  if (!any_shape && !shape.empty() && taken->of_shape[shape] >= (top + 1) / 2) {
+    trial.reason = fmt::format("{} better-ranked ones of its shape were taken", (top + 1) / 2);
+    return false;
+  }
+  ++taken->of_backend[step.backend];
+  ++taken->of_shape[shape];
+  return true;
+}
+
 void TuneRun::shortlist() {
   active_.clear();
-  std::map<std::string, int> taken;
+  Taken taken;
   for (int i = 0; i < static_cast<int>(report_.trials.size()); ++i) {
     Trial& trial = report_.trials[static_cast<std::size_t>(i)];
     if (trial.fallback) {
@@ -157,13 +186,18 @@ void TuneRun::shortlist() {
       }
       continue;
     }
-    const int top = state_.options.top;
-    if (!trial.vendor && top >= 0 && taken[trial.candidate.steps.front().backend]++ >= top) {
-      trial.reason = fmt::format("ranked below the best {} of its backend", top);
-      continue;
-    }
+    if (trial.vendor || takes(trial, false, &taken)) active_.push_back(i);
+  }
+  // Where a backend has too few shapes for that, the best of the others after all.
+  const std::vector<int> first(active_);
+  for (int i = 0; i < static_cast<int>(report_.trials.size()); ++i) {
+    Trial& trial = report_.trials[static_cast<std::size_t>(i)];
+    if (trial.fallback || std::binary_search(first.begin(), first.end(), i)) continue;
+    if (!takes(trial, true, &taken)) continue;
+    trial.reason.clear();
     active_.push_back(i);
   }
+  std::sort(active_.begin(), active_.end());
 }
 
 Result<void> TuneRun::shortlist(const std::vector<Candidate>& wanted) {
@@ -191,26 +225,44 @@ Result<void> TuneRun::shortlist(const std::vector<Candidate>& wanted) {
   return {};
 }
 
+bool TuneRun::load_stored_trial(int index) {
+  Trial& trial = report_.trials[static_cast<std::size_t>(index)];
+  auto found =
+      state_.cache->find_trial(report_.problem, trial.candidate, environment(trial.candidate));
+  if (!found) return false;
+  trial.outcome = found->outcome;
+  trial.reason = found->reason;
+  trial.log = found->log;
+  trial.timing = found->timing;
+  trial.error = found->error;
+  trial.from_cache = true;
+  return true;
+}
+
+/// A stored selection of the same scope stands even where the model would now rank otherwise (a
+/// CPU's measured rates differ a little from process to process): its trials are those that were
+/// run then.
+bool TuneRun::answered_before() {
+  const auto selected =
+      state_.cache->find_selection(report_.problem, scope(), state_.device.identity());
+  if (!selected) return false;
+  const auto chosen =
+      std::find_if(report_.trials.begin(), report_.trials.end(),
+                   [&](const Trial& trial) { return trial.candidate == *selected; });
+  if (chosen == report_.trials.end()) return false;
+  if (!load_stored_trial(static_cast<int>(chosen - report_.trials.begin()))) return false;
+  for (int i = 0; i < static_cast<int>(report_.trials.size()); ++i) load_stored_trial(i);
+  if (chosen->outcome != Outcome::measured) return false;
+  stored_choice_ = static_cast<int>(chosen - report_.trials.begin());
+  return true;
+}
+
 bool TuneRun::load_stored_trials() {
   if (!state_.options.use_cached_trials) return false;
+  if (answered_before()) return stored_only_ = true;
   std::vector<int> missing;
   std::vector<int> stored;
-  for (int i : active_) {
-    Trial& trial = report_.trials[static_cast<std::size_t>(i)];
-    auto found =
-        state_.cache->find_trial(report_.problem, trial.candidate, environment(trial.candidate));
-    if (!found) {
-      missing.push_back(i);
-      continue;
-    }
-    trial.outcome = found->outcome;
-    trial.reason = found->reason;
-    trial.log = found->log;
-    trial.timing = found->timing;
-    trial.error = found->error;
-    trial.from_cache = true;
-    stored.push_back(i);
-  }
+  for (int i : active_) (load_stored_trial(i) ? stored : missing).push_back(i);
   stored_only_ = missing.empty();
   if (missing.empty()) return true;
   // Times of different runs do not compare to a per cent: what is new races again with the stored
@@ -354,6 +406,10 @@ void TuneRun::select() {
                                      [](const Trial& t) { return t.outcome != Outcome::ranked; });
   report_.why = selection.why;
   report_.chosen = selection.index;
+  if (stored_choice_ >= 0 && stored_choice_ != selection.index) {
+    report_.chosen = stored_choice_;
+    report_.why = "chosen when it was measured, in a tie that the model would now decide otherwise";
+  }
   if (!measured && attempted) {  // everything tried failed: nothing verified may be chosen
     report_.chosen = -1;
     report_.why = "no candidate was both correct and timed";

@@ -40,7 +40,8 @@ class TuneRun {
   void shortlist();
   /// The same for an explicit list; vendor candidates are kept beside it.
   Result<void> shortlist(const std::vector<Candidate>& wanted);
-  /// Takes over stored trials. True if nothing is left to measure.
+  /// Takes over stored trials. True if nothing is left to measure: the same question (backends,
+  /// top, candidate space) was answered before, or every shortlisted candidate's trial is stored.
   bool load_stored_trials();
   void compile();
   Result<void> benchmark();
@@ -56,6 +57,13 @@ class TuneRun {
 
  private:
   bool halted() const;
+  /// How many candidates of each backend, and of each tile shape, are on the shortlist.
+  struct Taken {
+    std::map<std::string, int> of_backend, of_shape;
+  };
+  bool takes(Trial& trial, bool any_shape, Taken* taken) const;
+  bool answered_before();
+  bool load_stored_trial(int index);
   Environment environment(const Candidate& candidate) const;
   SelectionScope scope() const;
   void say(std::string_view phase, int done, int total);
@@ -72,6 +80,7 @@ class TuneRun {
   double best_seconds_ = 0;
   std::string best_name_;
   bool stored_only_ = false;
+  int stored_choice_ = -1;  ///< the trial that a stored selection names
 };
 
 /// Builds every step of a candidate. Errors are the first failing step's.

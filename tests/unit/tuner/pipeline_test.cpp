@@ -157,6 +157,49 @@ TEST(Pipeline, TopCutsEachRankedBackendAndSaysSo) {
   EXPECT_EQ(cut, 9);
 }
 
+std::vector<std::int64_t> measured_variants(int configs, int per_tile, int top) {
+  Planted many = own("own");
+  many.configs = configs;
+  many.per_tile = per_tile;
+  TuneOptions options = simulated({{"own", 0.5e-3}});
+  options.top = top;
+  Tuner tuner(planted_registry({many}), cpu(), options);
+  const auto report = tuner.tune(problem()).value();
+  std::vector<std::int64_t> variants;
+  for (const Trial& trial : report.trials) {
+    if (trial.outcome == Outcome::measured) {
+      variants.push_back(trial.candidate.steps.front().config.get_int("variant"));
+    }
+  }
+  std::sort(variants.begin(), variants.end());
+  return variants;
+}
+
+TEST(Pipeline, NoTileShapeTakesMoreThanHalfOfTheTrials) {
+  EXPECT_EQ(measured_variants(12, 6, 4), (std::vector<std::int64_t>{0, 1, 6, 7}));
+  EXPECT_EQ(measured_variants(12, 12, 4), (std::vector<std::int64_t>{0, 1, 2, 3}))
+      << "no other shape";
+}
+
+TEST(Pipeline, AStoredSelectionStandsWhereTheModelNowRanksOtherwise) {
+  auto cache = open_cache("none").value();
+  Planted a = own("own");
+  a.configs = 6;
+  TuneOptions options = simulated({{"vendor_lib", 1e-3}, {"own", 0.5e-3}});
+  options.top = 2;
+  Tuner first(planted_registry({vendor(), a}), cpu(), options, cache);
+  ASSERT_TRUE(first.tune(problem()));
+  DeviceSpec faster = cpu();
+  for (auto& [dtype, ops] : faster.vector_ops) ops *= 3;
+  a.reversed = true;
+  Tuner second(planted_registry({vendor(), a}), faster, options, cache);
+  const auto again = second.tune(problem());
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_TRUE(again->from_cache);
+  EXPECT_EQ(second.counts().timed, 0);
+  EXPECT_EQ(again->choice()->candidate.steps.front().config.get_int("variant"), 0);
+}
+
 TEST(Pipeline, TheFallbackIsTriedOnlyAlone) {
   Planted slow = own("slow");
   slow.fallback = true;

@@ -25,6 +25,8 @@ struct Planted {
   std::string syntax_error;  ///< appended to the source
   std::string refuses;       ///< supports() says no with this
   int configs = 1;
+  bool reversed = false;  ///< the model ranks the last configuration first
+  int per_tile = 0;       ///< configurations of each tile shape; 0: no tile in them
   double estimate_seconds = 1e-3;
 };
 
@@ -47,7 +49,12 @@ class PlantedFamily : public KernelFamily {
   }
   std::vector<Config> configs(const Problem&, const DeviceSpec&) const override {
     std::vector<Config> all;
-    for (int i = 0; i < planted_.configs; ++i) all.push_back(Config().set("variant", i));
+    for (int i = 0; i < planted_.configs; ++i) {
+      Config config;
+      config.set("variant", i);
+      if (planted_.per_tile > 0) config.set("tile", std::to_string(i / planted_.per_tile));
+      all.push_back(config);
+    }
     return all;
   }
   std::optional<Features> features(const Problem&, const Config& config,
@@ -56,8 +63,9 @@ class PlantedFamily : public KernelFamily {
     Features features;
     features.tensor = false;
     features.math_dtype = DType::f32;
-    features.extra_seconds =
-        planted_.estimate_seconds * (1 + static_cast<double>(config.get_int("variant")));
+    const auto variant = config.get_int("variant");
+    const auto place = planted_.reversed ? planted_.configs - variant : variant + 1;
+    features.extra_seconds = planted_.estimate_seconds * static_cast<double>(place);
     return features;
   }
   Result<Source> source(const Problem& problem, const Step& step,
