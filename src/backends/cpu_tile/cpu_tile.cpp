@@ -125,6 +125,7 @@ Result<BuiltStep> CpuTileBackend::build(const Problem& problem, const Step& step
 }  // namespace
 
 std::shared_ptr<const Backend> make_cpu_tile_backend() {
+  cpu_tile::register_menu();
   return std::make_shared<CpuTileBackend>();
 }
 

@@ -23,12 +23,14 @@ class Space {
 
   void register_tiles(Math math, bool swap);
   void dot_products(Math math);
+  /// One configuration with every way to split it over the threads.
+  void add(TileConfig c);
   std::vector<TileConfig> take() { return std::move(out_); }
 
  private:
   std::vector<Tile> tiles(Math math, std::int64_t rows) const;
+  std::vector<int> prefetches(const TileConfig& c) const;
   void blocked(TileConfig c);
-  void add(TileConfig c);
 
   const Problem& problem_;
   const DeviceSpec& device_;
@@ -40,9 +42,11 @@ class Space {
 void Space::add(TileConfig c) {
   // Blocks that hold everything are the same as no blocks: one spelling.
   const kernel::Extent e = extent_of(problem_, c);
-  if (c.blocking.kc >= e.k) c.blocking.kc = 0;
-  if (c.blocking.mc >= e.rows) c.blocking.mc = 0;
-  if (c.blocking.nc >= e.cols) c.blocking.nc = 0;
+  if (c.jit) {
+    if (c.blocking.kc >= e.k) c.blocking.kc = 0;
+    if (c.blocking.mc >= e.rows) c.blocking.mc = 0;
+    if (c.blocking.nc >= e.cols) c.blocking.nc = 0;
+  }
   const auto with = [&](HostLaunch::Split split, int threads) {
     c.split = split;
     c.threads = threads;
@@ -79,19 +83,26 @@ std::vector<Tile> Space::tiles(Math math, std::int64_t rows) const {
   return out;
 }
 
+/// Steps to look ahead, by what is read from memory.
+std::vector<int> Space::prefetches(const TileConfig& c) const {
+  if (c.columns == Columnwise::prepack) return {0, 16, 32};
+  if (c.math == Math::amx) return c.swap ? std::vector<int>{0, 8} : std::vector<int>{0, 2};
+  if (c.columns == Columnwise::pack)
+    return is_tn(problem_) ? std::vector<int>{0, 4} : std::vector<int>{0, 2};
+  return c.mr == 1 ? std::vector<int>{0, 8} : std::vector<int>{0, 4, 8};
+}
+
 void Space::blocked(TileConfig c) {
   const kernel::Extent e = extent_of(problem_, c);
-  std::vector<std::int64_t> kcs = {256, 512, 1024, 2048, 0};
-  if (e.rows == 1) kcs = {64, 256, 512, 1024, 0};
-  for (const std::int64_t kc : kcs) {
-    for (const std::int64_t mc : {std::int64_t{0}, std::int64_t{128}, std::int64_t{512}}) {
-      for (const std::int64_t nc : {std::int64_t{0}, std::int64_t{512}, std::int64_t{2048}}) {
+  for (const std::int64_t kc : {64, 128, 256, 512, 1024, 2048, 0}) {
+    for (const std::int64_t mc : {0, 128, 256, 512}) {
+      for (const std::int64_t nc : {0, 512, 1024, 2048}) {
         if (mc > 0 && (mc >= e.rows || c.columns == Columnwise::direct)) continue;
         if (nc > 0 && (nc >= e.cols || c.columns == Columnwise::direct)) continue;
         c.blocking.kc = kc;
         c.blocking.mc = mc == 0 ? 0 : kernel::round_up(mc - c.mr + 1, c.mr);
         c.blocking.nc = nc == 0 ? 0 : kernel::round_up(nc - c.nr + 1, c.nr);
-        for (const int prefetch : {0, 4, 16}) {
+        for (const int prefetch : prefetches(c)) {
           c.prefetch = prefetch;
           add(c);
         }
@@ -140,12 +151,10 @@ void Space::dot_products(Math math) {
     if (tile.mr > m) continue;
     c.mr = tile.mr;
     c.nr = tile.nv;
-    for (const int prefetch : {0, 8, 16, 32}) {
-      for (const int unroll : {1, 2, 4}) {
-        c.prefetch = prefetch;
-        c.unroll = unroll;
-        add(c);
-      }
+    c.unroll = std::max(1, 8 / (tile.mr * tile.nv));
+    for (const int prefetch : {0, 16}) {
+      c.prefetch = prefetch;
+      add(c);
     }
   }
 }
@@ -168,6 +177,11 @@ std::vector<TileConfig> all_configs(const Problem& problem, const DeviceSpec& de
     if (is_tn(problem)) space.register_tiles(math, true);
   }
   std::vector<TileConfig> out = jit ? space.take() : std::vector<TileConfig>{};
+  if (problem.epilogue.is_identity()) {
+    Space menu(problem, device);
+    for (const TileConfig& config : menu_configs(problem, level)) menu.add(config);
+    for (TileConfig& config : menu.take()) out.push_back(config);
+  }
   return out;
 }
 

@@ -54,7 +54,6 @@ Result<void> read_name(const Config& config, std::string_view key, const Names<T
               fmt::format("cpu_tile: {}={} is not one of its values", key, config.get(key)));
 }
 
-
 }  // namespace
 
 Level level_of(const DeviceSpec& device) {

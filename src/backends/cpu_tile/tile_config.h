@@ -69,8 +69,10 @@ Result<Source> source_of(const Problem& problem, const TileConfig& config);
 inline constexpr const char* kEntry = "culet_cpu_tile";
 inline constexpr const char* kPackEntry = "culet_cpu_tile_pack";
 
-/// Registers the precompiled kernels that this CPU can run. Idempotent.
-void register_menu(Level level);
-std::vector<std::string> menu_names(Level level);
+/// Registers the precompiled kernels that this CPU can run; the first call does it.
+void register_menu();
+std::vector<std::string> menu_names();
+/// The precompiled kernels for a problem, one thread, as configurations.
+std::vector<TileConfig> menu_configs(const Problem& problem, Level level);
 
 }  // namespace culet::cpu_tile

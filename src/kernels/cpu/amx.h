@@ -21,7 +21,7 @@ namespace CULET_CPU_LEVEL {
 
 /// Asks the kernel, once a process, for the right to use tile registers (they enlarge every
 /// thread's saved state, so Linux gives them on request only).
-inline void amx_permission() {
+static inline void amx_permission() {
   static int asked = 0;
   if (__atomic_load_n(&asked, __ATOMIC_RELAXED)) return;
   long result = 158;  // arch_prctl
@@ -123,7 +123,7 @@ CULET_INLINE void amx_block(const bf16* r, i64 row, const float* q, i64 qstride)
 }
 
 /// c[16 RT][16 QT] (+)= R * Q over whole blocks of 32 k. Panels only.
-template <int RT, int QT>
+template <int RT, int QT, int PREFETCH>
 CULET_INLINE void amx_tile(const Rows<bf16>& r, const Columns<bf16>& q, i64 k, float* c, i64 ldc,
                            bool add, bool prefetch_rows) {
   amx_begin<RT, QT>(c, ldc, add);
@@ -131,9 +131,9 @@ CULET_INLINE void amx_tile(const Rows<bf16>& r, const Columns<bf16>& q, i64 k, f
   const bf16* row = r.data;
   const float* panel = q.panel;
   for (i64 b = 0; b < blocks; ++b) {
-    if (prefetch_rows && q.prefetch > 0) {
+    if (PREFETCH > 0 && prefetch_rows) {
 #pragma GCC unroll 64
-      for (int i = 0; i < RT * 16; ++i) __builtin_prefetch(row + i * r.row + q.prefetch * r.block);
+      for (int i = 0; i < RT * 16; ++i) __builtin_prefetch(row + i * r.row + PREFETCH * r.block);
     }
     amx_block<RT, QT>(row, r.row, panel, QT * 64);
     row += r.block;

@@ -39,7 +39,6 @@ struct Columns {
   const T* place;  ///< element [0][0] of the block in place
   i64 step;        ///< elements between rows of k
   float* panel;
-  int prefetch;  ///< steps ahead; 0 none
 };
 
 template <int MR, int NV>
@@ -92,18 +91,18 @@ CULET_INLINE void tile_step(Vec (&acc)[MR][NV], const Rows<typename RowElement<T
   }
 }
 
-template <Math math, From from, int NR, int NV, class T>
+template <Math math, From from, int NR, int NV, int PREFETCH, class T>
 CULET_INLINE void prefetch_step(const Columns<T>& q, i64 step) {
   constexpr int kLine = 64;
   if constexpr (from == From::panel) {
-    const char* p = (const char*)(q.panel + (step + q.prefetch) * NR);
+    const char* p = (const char*)(q.panel + (step + PREFETCH) * NR);
 #pragma GCC unroll 32
     for (int line = 0; line < NV * kLanes * 4; line += kLine) __builtin_prefetch(p + line);
   } else {
     constexpr int rows = math == Math::dot ? 2 : 1;
 #pragma GCC unroll 2
     for (int row = 0; row < rows; ++row) {
-      const char* p = (const char*)(q.place + (rows * (step + q.prefetch) + row) * q.step);
+      const char* p = (const char*)(q.place + (rows * (step + PREFETCH) + row) * q.step);
 #pragma GCC unroll 32
       for (int line = 0; line < NV * kLanes * (int)sizeof(T); line += kLine)
         __builtin_prefetch(p + line);
@@ -112,7 +111,7 @@ CULET_INLINE void prefetch_step(const Columns<T>& q, i64 step) {
 }
 
 /// c[MR][NV * kLanes] (+)= R * Q over k elements.
-template <Math math, From from, int NR, int MR, int NV, int UNROLL, class T>
+template <Math math, From from, int NR, int MR, int NV, int UNROLL, int PREFETCH, class T>
 CULET_INLINE void vector_tile(const Rows<typename RowElement<T, math>::type>& r,
                               const Columns<T>& q, i64 k, float* c, i64 ldc, bool add) {
   Vec acc[MR][NV];
@@ -122,19 +121,11 @@ CULET_INLINE void vector_tile(const Rows<typename RowElement<T, math>::type>& r,
     for (int j = 0; j < NV; ++j) acc[i][j] = Vec{};
   const i64 steps = math == Math::dot ? k / 2 : k;
   i64 step = 0;
-  if (q.prefetch > 0) {
-    for (; step + UNROLL <= steps; step += UNROLL) {
+  for (; step + UNROLL <= steps; step += UNROLL) {
 #pragma GCC unroll 16
-      for (int u = 0; u < UNROLL; ++u) {
-        prefetch_step<math, from, NR, NV>(q, step + u);
-        tile_step<math, from, NR, MR, NV>(acc, r, q, step + u, false);
-      }
-    }
-  } else {
-    for (; step + UNROLL <= steps; step += UNROLL) {
-#pragma GCC unroll 16
-      for (int u = 0; u < UNROLL; ++u)
-        tile_step<math, from, NR, MR, NV>(acc, r, q, step + u, false);
+    for (int u = 0; u < UNROLL; ++u) {
+      if constexpr (PREFETCH > 0) prefetch_step<math, from, NR, NV, PREFETCH>(q, step + u);
+      tile_step<math, from, NR, MR, NV>(acc, r, q, step + u, false);
     }
   }
   for (; step < steps; ++step) tile_step<math, from, NR, MR, NV>(acc, r, q, step, false);

@@ -29,37 +29,57 @@ CULET_INLINE Vec load_units(const T* p, i64 count) {
     return load_pairs(copy);
 }
 
-/// Panel from rows of k (row-major B): columns [0, cols) of NR.
+/// One step of a panel from rows of k: `kinds` rows exist (f32: 1; pairs: 2, or 1 at an odd end; 0
+/// gives zeros), columns [0, cols) of NR.
 template <Math math, int NR, class T>
-inline void pack_rows(const T* q, i64 qs, i64 k, i64 cols, float* panel) {
+CULET_INLINE void pack_step(const T* low, i64 qs, int kinds, i64 cols, float* out) {
+  const auto vector = [&](int j) {
+    if constexpr (math == Math::f32)
+      return load_f32(low + j);
+    else
+      return kinds == 2 ? interleave(low + j, low + qs + j) : interleave_zero(low + j);
+  };
+  if (cols >= NR && kinds == (math == Math::f32 ? 1 : 2)) {
+#pragma GCC unroll 32
+    for (int j = 0; j < NR; j += kLanes) store(out + j, vector(j));
+    return;
+  }
+  i64 j = 0;
+  if (kinds > 0)
+    for (; j + kLanes <= least(cols, NR); j += kLanes) store(out + j, vector((int)j));
+  for (; j < NR; ++j) {
+    if constexpr (math == Math::f32) {
+      out[j] = j < cols && kinds > 0 ? to_f32(low[j]) : 0.0f;
+    } else {
+      unsigned unit = 0;
+      if (j < cols && kinds > 0) unit = low[j].bits;
+      if (j < cols && kinds > 1) unit |= (unsigned)low[qs + j].bits << 16;
+      out[j] = __builtin_bit_cast(float, unit);
+    }
+  }
+}
+
+/// Panels, one after the other, from rows of k (row-major B). Whole rows of the block are read in
+/// turn, so that memory sees long runs; `PREFETCH` steps ahead.
+template <Math math, int NR, int PREFETCH, class T>
+inline void pack_rows(const T* q, i64 qs, i64 k, i64 cols, float* panels) {
   constexpr int per_unit = math == Math::f32 ? 1 : 2;
   const i64 steps = panel_steps(math, k);
-  const i64 full = k / per_unit;
-  const int vectors = (int)(cols / kLanes);
   for (i64 s = 0; s < steps; ++s) {
-    float* out = panel + s * NR;
+    const i64 left = k - s * per_unit;
+    const int kinds = left >= per_unit ? per_unit : left > 0 ? 1 : 0;
     const T* low = q + s * per_unit * qs;
-    for (int j = 0; j < vectors; ++j) {
-      if (s < full) {
-        if constexpr (math == Math::f32)
-          store(out + j * kLanes, load_f32(low + j * kLanes));
-        else
-          store(out + j * kLanes, interleave(low + j * kLanes, low + qs + j * kLanes));
-      } else if (math != Math::f32 && s * per_unit < k) {
-        store(out + j * kLanes, interleave_zero((const bf16*)low + j * kLanes));
-      } else {
-        store(out + j * kLanes, Vec{});
+    float* out = panels + s * NR;
+    for (i64 c = 0; c < cols; c += NR, out += steps * NR) {
+      if constexpr (PREFETCH > 0) {
+        const char* ahead = (const char*)(low + PREFETCH * per_unit * qs + c);
+#pragma GCC unroll 32
+        for (int line = 0; line < NR * (int)sizeof(T); line += 64) {
+          __builtin_prefetch(ahead + line);
+          if constexpr (per_unit == 2) __builtin_prefetch(ahead + qs * (i64)sizeof(T) + line);
+        }
       }
-    }
-    for (i64 j = vectors * kLanes; j < NR; ++j) {
-      if constexpr (math == Math::f32) {
-        out[j] = j < cols ? to_f32(low[j]) : 0.0f;
-      } else {
-        unsigned unit = 0;
-        if (j < cols && s * 2 < k) unit = low[j].bits;
-        if (j < cols && s * 2 + 1 < k) unit |= (unsigned)low[qs + j].bits << 16;
-        out[j] = __builtin_bit_cast(float, unit);
-      }
+      pack_step<math, NR>(low + c, qs, kinds, cols - c, out);
     }
   }
 }

@@ -69,6 +69,8 @@ struct Gemm {
   static constexpr bool kAmx = K::math == Math::amx;
   static constexpr bool kNarrow = sizeof(R) != sizeof(T);
   static constexpr bool kSumsInD = sizeof(D) == 4 && E::identity && !K::swap;
+  // Rows of k are packed for all panels of a block at once, columns a panel at a time.
+  static constexpr bool kPackBlocks = K::columns == Columnwise::pack && !kColumns;
   static constexpr ScratchRules rules() {
     return {K::math, K::columns, K::copy_rows, kNarrow, kSumsInD, K::mr, kNr};
   }
@@ -124,12 +126,13 @@ struct Gemm {
                              i64 ldc) {
 #if defined(CULET_CPU_AMX)
     if constexpr (kAmx) {
-      amx_tile<K::mr / 16, K::nv>(rr, qq, t.kb, c, ldc, !t.first, K::prefetch > 0 && !copied);
+      amx_tile<K::mr / 16, K::nv, K::prefetch>(rr, qq, t.kb, c, ldc, !t.first, !copied);
       return;
     }
 #endif
     if constexpr (!kAmx)
-      vector_tile<K::math, from, kNr, MR, NV, K::unroll, T>(rr, qq, t.kb, c, ldc, !t.first);
+      vector_tile<K::math, from, kNr, MR, NV, K::unroll, K::prefetch, T>(rr, qq, t.kb, c, ldc,
+                                                                         !t.first);
   }
 
   template <From from, int MR, int NV>
@@ -137,14 +140,15 @@ struct Gemm {
     constexpr int width = NV * kLanes;
     if constexpr (kSumsInD) {
       float* d = (float*)x->d + t.r0 * x->ldd + t.q0;
-      if (t.cols == width && t.mr == MR) return multiply<from, MR, NV>(rr, qq, t, d, x->ldd);
-      alignas(64) float c[MR * width];
-      if (!t.first)
+      const bool full = t.cols == width && t.mr == MR;
+      alignas(64) float local[MR * width];
+      if (!full && !t.first)
         for (int i = 0; i < t.mr; ++i)
-          for (i64 j = 0; j < t.cols; ++j) c[i * width + j] = d[i * x->ldd + j];
-      multiply<from, MR, NV>(rr, qq, t, c, width);
-      for (int i = 0; i < t.mr; ++i)
-        for (i64 j = 0; j < t.cols; ++j) d[i * x->ldd + j] = c[i * width + j];
+          for (i64 j = 0; j < t.cols; ++j) local[i * width + j] = d[i * x->ldd + j];
+      multiply<from, MR, NV>(rr, qq, t, full ? d : local, full ? x->ldd : width);
+      if (!full)
+        for (int i = 0; i < t.mr; ++i)
+          for (i64 j = 0; j < t.cols; ++j) d[i * x->ldd + j] = local[i * width + j];
     } else {
       alignas(64) float local[MR * width];
       const bool single = kc >= k;
@@ -203,16 +207,16 @@ struct Gemm {
     if constexpr (kColumns)
       pack_columns<K::math, kNr>(q + q0 * ldq + pc, ldq, kb, cols, panel);
     else
-      pack_rows<K::math, kNr>(q + pc * ldq + q0, ldq, kb, cols, panel);
+      pack_rows<K::math, kNr, 0>(q + pc * ldq + q0, ldq, kb, cols, panel);
   }
 
   template <int NV>
   CULET_INLINE void panel_tiles(i64 ic, i64 mb, i64 q0, i64 pc, i64 kb, i64 cols, float* panel) {
     constexpr bool in_place = !kColumns && !kAmx && !K::swap;
     const bool whole = cols == NV * kLanes;
-    Columns<T> qq{q, ldq, panel, K::prefetch};
+    Columns<T> qq{q, ldq, panel};
     if constexpr (in_place) qq.place = q + pc * ldq + q0;
-    if constexpr (K::columns != Columnwise::prepack) {
+    if constexpr (K::columns != Columnwise::prepack && !kPackBlocks) {
       const bool needed = K::columns == Columnwise::pack || !in_place || !whole;
       if (needed && ic == r_begin) pack_panel(q0, pc, kb, cols, panel);
     }
@@ -265,6 +269,9 @@ struct Gemm {
         const i64 kb = least(kc, k - pc);
         for (i64 ic = r_begin; ic < r_end; ic += mc) {
           const i64 mb = least(mc, r_end - ic);
+          if constexpr (kPackBlocks)
+            if (ic == r_begin)
+              pack_rows<K::math, kNr, K::prefetch>(q + pc * ldq + jc, ldq, kb, nb, panels);
           if (copied && (!once || jc == q_begin)) copy_block(ic, pc, mb, kb);
           columns_of_block(jc, nb, ic, mb, pc, kb);
         }
@@ -307,7 +314,7 @@ inline void tile_pack(const CuletHostKernelArgs* x, void* packed) {
     if constexpr (K::b_columns)
       pack_columns<K::math, nr>(b + n * x->ldb, x->ldb, x->k, cols, panel);
     else
-      pack_rows<K::math, nr>(b + n, x->ldb, x->k, cols, panel);
+      pack_rows<K::math, nr, 0>(b + n, x->ldb, x->k, cols, panel);
   }
 }
 
