@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The culet authors
 //
-// Seam 2 of 3: how products are summed over k. A consumer warpgroup owns `BlocksM` blocks of 64 rows;
-// this file turns a stretch of stages into its accumulators. Other ways of summing (promotion to a
-// second set of accumulators, scales of blocks of k) are other classes with the same run().
+// Seam 2 of 3: how products are summed over k. A consumer warpgroup owns `BlocksM` blocks of 64
+// rows; this file turns a stretch of stages into its accumulators. Other ways of summing (promotion
+// to a second set of accumulators, scales of blocks of k) are other classes with the same run().
 #pragma once
 #include "pipeline.cuh"
 #include "swizzle.cuh"
@@ -18,9 +18,9 @@ struct AccumulateF32 {
   static constexpr int kSteps = 4;  ///< a stage is 64 of k, an instruction takes 16
   float values[BlocksM][kRegisters];
 
-  /// `a` and `b` describe this warpgroup's rows of stage 0; stages are `a_bytes` and `b_bytes` apart.
-  /// The position moves on by `k_tiles`. `issued()` is called once everything has been handed to the
-  /// tensor core, before it has finished.
+  /// `a` and `b` describe this warpgroup's rows of stage 0; stages are `a_bytes` and `b_bytes`
+  /// apart. The position moves on by `k_tiles`. `issued()` is called once everything has been
+  /// handed to the tensor core, before it has finished.
   template <class Issued>
   CULET_DEVICE void run(const Ring<Stages, ClusterBlocks>& ring, RingPosition<Stages>& at,
                         int k_tiles, u64 a, u64 b, u32 a_bytes, u32 b_bytes, int lane,

@@ -29,13 +29,17 @@ enum class DType { f64, f32, tf32, f16, bf16, e4m3, e5m2, s8, u8, s32 };
 /// Bytes of one element.
 CULET_HD constexpr int size_of(DType type) {
   switch (type) {
-    case DType::f64: return 8;
+    case DType::f64:
+      return 8;
     case DType::f32:
     case DType::tf32:
-    case DType::s32: return 4;
+    case DType::s32:
+      return 4;
     case DType::f16:
-    case DType::bf16: return 2;
-    default: return 1;
+    case DType::bf16:
+      return 2;
+    default:
+      return 1;
   }
 }
 

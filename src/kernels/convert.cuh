@@ -109,8 +109,10 @@ using StoredType = typename Stored<size_of(Type)>::Type;
 /// Bits of an element to the computing type T.
 template <class T, DType Type>
 CULET_DEVICE T decode(StoredType<Type> bits) {
-  if constexpr (Type == DType::f64) return static_cast<T>(__longlong_as_double(static_cast<i64>(bits)));
-  if constexpr (Type == DType::f32 || Type == DType::tf32) return static_cast<T>(__uint_as_float(bits));
+  if constexpr (Type == DType::f64)
+    return static_cast<T>(__longlong_as_double(static_cast<i64>(bits)));
+  if constexpr (Type == DType::f32 || Type == DType::tf32)
+    return static_cast<T>(__uint_as_float(bits));
   if constexpr (Type == DType::f16) return static_cast<T>(f16_to_float(bits));
   if constexpr (Type == DType::bf16) return static_cast<T>(bf16_to_float(bits));
   if constexpr (Type == DType::e4m3) return static_cast<T>(e4m3_to_float(bits));

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The culet authors
 //
-// Seam 3 of 3: from accumulators to D. A consumer warpgroup calls begin() for an output tile, visit()
-// for each of its blocks of 64 rows, and end() once after its last tile; whatever the block computes
-// passes here exactly once, after any split of k has been summed.
+// Seam 3 of 3: from accumulators to D. A consumer warpgroup calls begin() for an output tile,
+// visit() for each of its blocks of 64 rows, and end() once after its last tile; whatever the block
+// computes passes here exactly once, after any split of k has been summed.
 //
 // D leaves by one of two ways. Where D's rows allow it (16-bit elements, rows of a multiple of 16
-// bytes) a block is written to shared memory in slabs of columns, in the copy engine's swizzle, and the
-// copy engine stores them, clipped to D. Else every thread stores its own elements.
+// bytes) a block is written to shared memory in slabs of columns, in the copy engine's swizzle, and
+// the copy engine stores them, clipped to D. Else every thread stores its own elements.
 #pragma once
 #include "operands.cuh"
 #include "swizzle.cuh"
@@ -31,8 +31,8 @@ class TileEpilogue {
   static constexpr int kSlabRowBytes = Config::slab_n * 2;
   static constexpr u32 kSlabBytes = 64 * kSlabRowBytes;
 
-  /// `buffers`: shared address of this warpgroup's slabs; `barrier`: its named barrier; `thread`: in
-  /// the warpgroup.
+  /// `buffers`: shared address of this warpgroup's slabs; `barrier`: its named barrier; `thread`:
+  /// in the warpgroup.
   CULET_DEVICE TileEpilogue(const Output& output, const OperandPointers<kOperands>& operands,
                             const TensorMap* d_map, u32 buffers, int barrier, int thread)
       : output_(output),
@@ -57,8 +57,8 @@ class TileEpilogue {
     if constexpr (Config::tma_store) {
 #pragma unroll
       for (int slab = 0; slab < ceil_div(Config::tile_n, Config::slab_n); ++slab) {
-        store_slab(slab_begin(slab, Config::tile_n, Config::slab_n),
-                   m_ + 64 * block, row, rows, values);
+        store_slab(slab_begin(slab, Config::tile_n, Config::slab_n), m_ + 64 * block, row, rows,
+                   values);
       }
     } else {
       store_direct(row, rows, values);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The culet authors
 //
-// The operands of an epilogue expression as the generated code declares them, and loading their values
-// for an element of D. The generated struct of an epilogue looks like this:
+// The operands of an epilogue expression as the generated code declares them, and loading their
+// values for an element of D. The generated struct of an epilogue looks like this:
 //
 //     struct Epilogue {
 //       using Operands = OperandList<Operand<Index::column, DType::bf16>>;
 //       static constexpr bool identity = false;
-//       template <class T> static CULET_DEVICE T apply(T acc, const T* x) { return culet_relu(acc + x[0]); }
+//       template <class T> static CULET_DEVICE T apply(T acc, const T* x) { return culet_relu(acc +
+//       x[0]); }
 //     };
 #pragma once
 #include "convert.cuh"

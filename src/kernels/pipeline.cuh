@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The culet authors
 //
-// The ring of shared-memory stages between the producer, which asks the copy engine to fill them, and
-// the consumers, which multiply from them. A stage has two barriers: full (its bytes have arrived) and
-// empty (every consumer of every block that reads it is done).
+// The ring of shared-memory stages between the producer, which asks the copy engine to fill them,
+// and the consumers, which multiply from them. A stage has two barriers: full (its bytes have
+// arrived) and empty (every consumer of every block that reads it is done).
 #pragma once
 #include "pipeline_position.cuh"
 #include "ptx.cuh"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The culet authors
 //
-// Where a producer or consumer is in the ring of stages; apart from pipeline.cuh so that host tests can
-// include it.
+// Where a producer or consumer is in the ring of stages; apart from pipeline.cuh so that host tests
+// can include it.
 #pragma once
 #include "base.cuh"
 

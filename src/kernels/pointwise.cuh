@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The culet authors
 //
-// D = epilogue(accumulators), element by element: the second step of a candidate whose first one left
-// its accumulators, f32, f64 or s32, in a tight temporary.
+// D = epilogue(accumulators), element by element: the second step of a candidate whose first one
+// left its accumulators, f32, f64 or s32, in a tight temporary.
 #pragma once
 #include "simt.cuh"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The culet authors
 //
-// Wrappers of the PTX instructions that CUDA C++ has no operators for, one function each. The section
-// of the PTX ISA that defines an instruction stands above its group.
+// Wrappers of the PTX instructions that CUDA C++ has no operators for, one function each. The
+// section of the PTX ISA that defines an instruction stands above its group.
 #pragma once
 #include "base.cuh"
 
@@ -36,10 +36,10 @@ CULET_DEVICE void fence_mbarrier_init() {
 CULET_DEVICE void mbarrier_arrive(u32 barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
-/// Arrives at the barrier that stands at the same place in another block of the cluster. Plain block
-/// scope: what it orders are reads by WGMMA, which have completed. The `.release.cluster` form drains
-/// all memory traffic first, which made kernels with clusters 1.5 to 2.5 times slower (H200,
-/// 2026-11-29).
+/// Arrives at the barrier that stands at the same place in another block of the cluster. Plain
+/// block scope: what it orders are reads by WGMMA, which have completed. The `.release.cluster`
+/// form drains all memory traffic first, which made kernels with clusters 1.5 to 2.5 times slower
+/// (H200, 2026-11-29).
 CULET_DEVICE void mbarrier_arrive_cluster(u32 barrier, u32 rank) {
   asm volatile(
       "{ .reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1;"

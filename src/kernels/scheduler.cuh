@@ -37,8 +37,8 @@ struct Piece {
   u32 tile = 0;  ///< number of the output tile over all batches
 };
 
-/// Piece `index` of 0 .. pieces()-1. Splits are slowest, so that the parts of one tile run at the same
-/// time on different multiprocessors. With splits <= k_tiles every piece has some k.
+/// Piece `index` of 0 .. pieces()-1. Splits are slowest, so that the parts of one tile run at the
+/// same time on different multiprocessors. With splits <= k_tiles every piece has some k.
 CULET_HD constexpr Piece piece_at(const TileGrid& grid, u32 index) {
   Piece piece;
   const u32 tiles = grid.tiles();
@@ -64,8 +64,8 @@ CULET_HD constexpr Piece piece_at(const TileGrid& grid, u32 index) {
   const i32 slow = static_cast<i32>(within / height);
   piece.tile_m = grid.along_n ? slow : fast;
   piece.tile_n = grid.along_n ? fast : slow;
-  // The first k_tiles % splits parts have one tile more. In 32 bits: a 64-bit division would cost the
-  // producer more registers than it has.
+  // The first k_tiles % splits parts have one tile more. In 32 bits: a 64-bit division would cost
+  // the producer more registers than it has.
   const i32 each = grid.k_tiles / grid.splits;
   const i32 longer = grid.k_tiles % grid.splits;
   piece.k_begin = each * piece.split + smaller(piece.split, longer);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The culet authors
 //
-// D = epilogue(A * B) on ordinary cores, for every dtype, layout, stride and alignment, on every NVIDIA
-// part: tiles of A and B go through registers into shared memory as numbers of the computing type, k
-// slowest, and every thread multiplies a small tile of its own. The next tiles are read while the
-// current ones are multiplied.
+// D = epilogue(A * B) on ordinary cores, for every dtype, layout, stride and alignment, on every
+// NVIDIA part: tiles of A and B go through registers into shared memory as numbers of the computing
+// type, k slowest, and every thread multiplies a small tile of its own. The next tiles are read
+// while the current ones are multiplied.
 #pragma once
 #include "operands.cuh"
 
@@ -53,8 +53,8 @@ struct alignas(size_of(Type) * Count) Packet {
   StoredType<Type> x[Count];
 };
 
-/// `Count` elements from element `index` on; those past `valid` are zero and not read. With all valid
-/// it is one load.
+/// `Count` elements from element `index` on; those past `valid` are zero and not read. With all
+/// valid it is one load.
 template <DType Type, int Count>
 CULET_DEVICE Packet<Type, Count> load_packet(const void* base, i64 index, i64 valid) {
   const auto* from = static_cast<const StoredType<Type>*>(base) + index;
@@ -65,8 +65,8 @@ CULET_DEVICE Packet<Type, Count> load_packet(const void* base, i64 index, i64 va
   return packet;
 }
 
-/// The epilogue of one element and its store. Integers go to D as they are unless there is something to
-/// compute, which is done in float.
+/// The epilogue of one element and its store. Integers go to D as they are unless there is
+/// something to compute, which is done in float.
 template <DType D, class Epilogue, class T>
 CULET_DEVICE void finish_element(T acc, void* d, const void* const* operands, i64 m, i64 n,
                                  i64 offset) {
@@ -75,13 +75,14 @@ CULET_DEVICE void finish_element(T acc, void* d, const void* const* operands, i6
   } else if constexpr (sizeof(T) == 8) {
     store_element<D>(d, offset, evaluate_element<Epilogue, double>(acc, operands, m, n, offset));
   } else {
-    store_element<D>(d, offset,
-                     evaluate_element<Epilogue, float>(static_cast<float>(acc), operands, m, n, offset));
+    store_element<D>(
+        d, offset,
+        evaluate_element<Epilogue, float>(static_cast<float>(acc), operands, m, n, offset));
   }
 }
 
-/// Moves a tile of `Lines` lines (rows of A, or columns of B) times `TileK` of an operand from memory to
-/// shared memory as [k][line].
+/// Moves a tile of `Lines` lines (rows of A, or columns of B) times `TileK` of an operand from
+/// memory to shared memory as [k][line].
 ///   KFast: the operand is contiguous in k, else along the lines.
 template <DType Type, class T, bool KFast, int Lines, int TileK, int Vector, int Threads>
 struct TileLoader {
@@ -144,8 +145,8 @@ struct SimtShape {
   static constexpr int kElementsB = Config::tile_k * LoadB::kPitch;
 };
 
-/// Line of a thread's i-th of `Count`, when lines are dealt out in runs of up to four neighbours, which
-/// are one wide shared-memory load.
+/// Line of a thread's i-th of `Count`, when lines are dealt out in runs of up to four neighbours,
+/// which are one wide shared-memory load.
 template <int Count, int Tile>
 CULET_HD constexpr int dealt_line(int part, int i) {
   constexpr int kRun = Count % 4 == 0 ? 4 : Count % 2 == 0 ? 2 : 1;
@@ -206,7 +207,8 @@ CULET_DEVICE void simt_kernel(const SimtArguments<Epilogue::Operands::count>& ar
 #pragma unroll
         for (int i = 0; i < Config::thread_m; ++i) {
 #pragma unroll
-          for (int j = 0; j < Config::thread_n; ++j) acc[i][j] = multiply_add(x[i], y[j], acc[i][j]);
+          for (int j = 0; j < Config::thread_n; ++j)
+            acc[i][j] = multiply_add(x[i], y[j], acc[i][j]);
         }
       }
       // The other buffer's readers passed the barrier above, so it may be written now.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The culet authors
 //
-// The companion of simt.cuh for a few rows of A (m <= 8): its time is that of reading B, so B streams
-// straight from memory into registers in wide loads, and A, which is small, comes out of the cache.
-// There is one kernel for each storage order of B.
+// The companion of simt.cuh for a few rows of A (m <= 8): its time is that of reading B, so B
+// streams straight from memory into registers in wide loads, and A, which is small, comes out of
+// the cache. There is one kernel for each storage order of B.
 #pragma once
 #include "simt.cuh"
 
@@ -13,10 +13,10 @@ namespace culet::kernels {
 ///     static constexpr DType a, b, d;
 ///     static constexpr bool a_k_fast, b_k_fast;
 ///     static constexpr int rows;                // at least m
-///     static constexpr int vector_a, vector_b;  // elements in a load of B; of A, where contiguous in k
-///     static constexpr int columns;             // per warp (B contiguous in k) or lane (else)
-///     static constexpr int warps_k;             // warps of a block that share k
-///     static constexpr int warps_n;             // and that have columns of their own
+///     static constexpr int vector_a, vector_b;  // elements in a load of B; of A, where contiguous
+///     in k static constexpr int columns;             // per warp (B contiguous in k) or lane
+///     (else) static constexpr int warps_k;             // warps of a block that share k static
+///     constexpr int warps_n;             // and that have columns of their own
 ///   };
 template <class Config>
 struct RowsShape {
@@ -62,15 +62,16 @@ CULET_DEVICE void accumulate_along_k(const Arguments& args, const StoredType<Con
     for (int row = 0; row < Config::rows; ++row) {
       T x[kVector];
       if constexpr (Config::a_k_fast && Config::vector_a == kVector) {
-        const auto packet = load_packet<Config::a, kVector>(
-            a, index_of_a<Config>(row, k, args.m, args.lda), valid);
+        const auto packet =
+            load_packet<Config::a, kVector>(a, index_of_a<Config>(row, k, args.m, args.lda), valid);
 #pragma unroll
         for (int i = 0; i < kVector; ++i) x[i] = decode<T, Config::a>(packet.x[i]);
       } else {
 #pragma unroll
         for (int i = 0; i < kVector; ++i) {
-          x[i] = i < valid ? decode<T, Config::a>(a[index_of_a<Config>(row, k + i, args.m, args.lda)])
-                           : T(0);
+          x[i] = i < valid
+                     ? decode<T, Config::a>(a[index_of_a<Config>(row, k + i, args.m, args.lda)])
+                     : T(0);
         }
       }
 #pragma unroll
@@ -145,7 +146,7 @@ CULET_DEVICE void rows_kernel(const SimtArguments<Epilogue::Operands::count>& ar
       }
       __syncthreads();
       if (warp_k > 0) continue;
-      // In the order of the warps: the result does not depend on timing.
+        // In the order of the warps: the result does not depend on timing.
 #pragma unroll
       for (int i = 0; i < Config::rows * Config::columns; ++i) {
         for (int warp = 1; warp < Config::warps_k; ++warp) {

@@ -4,14 +4,14 @@
 // D = epilogue(A * B^T) on Hopper, A [M, K] and B [N, K] contiguous in k, 16-bit floats: the copy
 // engine fills a ring of shared-memory stages, warpgroups multiply from it. One warp of the first
 // warpgroup produces, the others consume; blocks are persistent and walk pieces of work by
-// scheduler.cuh. In a cluster the blocks of a column share B, those of a row share A: each loads its
-// share and sends it to all of them.
+// scheduler.cuh. In a cluster the blocks of a column share B, those of a row share A: each loads
+// its share and sends it to all of them.
 //
 // Schedules: cooperative, where the consumers split a tile's rows, or ping-pong, where each of two
 // consumers owns whole tiles, so that one multiplies while the other stores.
 //
-// The generated translation unit holds this file, a struct with the constants below, the epilogue and
-// an entry point that calls dense_kernel.
+// The generated translation unit holds this file, a struct with the constants below, the epilogue
+// and an entry point that calls dense_kernel.
 #pragma once
 #include "accumulate.cuh"
 #include "epilogue.cuh"
@@ -29,9 +29,9 @@ struct DenseArguments {
   TileGrid grid;
   i32 a_batched;  ///< 0 where one A serves all batches
   i32 b_batched;
-  /// What the copy engine brings for a stage: less than a full one where A has fewer rows than a tile
-  /// and is read in boxes of as many. The rows then missing hold anything; so do their results, which
-  /// are not stored.
+  /// What the copy engine brings for a stage: less than a full one where A has fewer rows than a
+  /// tile and is read in boxes of as many. The rows then missing hold anything; so do their
+  /// results, which are not stored.
   u32 stage_bytes;
 };
 
@@ -46,8 +46,10 @@ struct DenseArguments {
 template <class Config>
 struct DenseShape {
   static constexpr int kTileK = 64;
-  static constexpr int kConsumers =
-      Config::pingpong ? 2 : Config::tile_m == 64 ? 1 : Config::tile_m == 192 ? 3 : 2;
+  static constexpr int kConsumers = Config::pingpong        ? 2
+                                    : Config::tile_m == 64  ? 1
+                                    : Config::tile_m == 192 ? 3
+                                                            : 2;
   static constexpr int kThreads = 128 * (1 + kConsumers);
   static constexpr int kRows = Config::pingpong ? Config::tile_m : Config::tile_m / kConsumers;
   static constexpr int kBlocks = kRows / 64;  ///< of 64 rows, of one consumer
@@ -61,9 +63,9 @@ struct DenseShape {
   static constexpr u32 kBarriers = kSlabs + kConsumers * kSlabBytes;
   static constexpr u32 kTurns = kBarriers + 2 * 8 * Config::stages;
   static constexpr u32 kSharedBytes = kTurns + 8 * 2;
-  /// Registers a thread: the producer needs few; consumers take what is left of the block's registers
-  /// at launch, in steps of 8 (asking for more than that waits for ever). With one consumer and one
-  /// block a multiprocessor nothing is gained by moving them.
+  /// Registers a thread: the producer needs few; consumers take what is left of the block's
+  /// registers at launch, in steps of 8 (asking for more than that waits for ever). With one
+  /// consumer and one block a multiprocessor nothing is gained by moving them.
   static constexpr int kAtLaunch = 65536 / Config::occupancy / kThreads / 8 * 8;
   static constexpr bool kMoveRegisters = kConsumers > 1 || Config::occupancy > 1;
   static constexpr int kAccumulators = kBlocks * Config::tile_n / 2;
@@ -73,7 +75,8 @@ struct DenseShape {
   static constexpr int kConsumerRegisters =
       smaller((kAtLaunch * (1 + kConsumers) - kProducerRegisters) / kConsumers / 8 * 8, 240);
   static_assert(kRows % 64 == 0 && Config::tile_n % 8 == 0 && Config::tile_n <= 256);
-  static_assert(!Config::tma_store || (Config::tile_n >= Config::slab_n && Config::slab_n % 16 == 0));
+  static_assert(!Config::tma_store ||
+                (Config::tile_n >= Config::slab_n && Config::slab_n % 16 == 0));
 };
 
 /// Named barriers; 0 is __syncthreads().
@@ -90,7 +93,8 @@ CULET_DEVICE void produce(const TensorMap* a_map, const TensorMap* b_map, const 
   // A block loads its share of the rows that it has in common with others.
   constexpr i32 kShareA = Config::tile_m / Config::cluster_n;
   constexpr i32 kShareB = Config::tile_n / Config::cluster_m;
-  const u16 same_row = static_cast<u16>(((1 << Config::cluster_n) - 1) << (rank_m * Config::cluster_n));
+  const u16 same_row =
+      static_cast<u16>(((1 << Config::cluster_n) - 1) << (rank_m * Config::cluster_n));
   u16 same_column = 0;
   for (int i = 0; i < Config::cluster_m; ++i) {
     same_column = static_cast<u16>(same_column | (1 << (i * Config::cluster_n + rank_n)));
@@ -202,7 +206,8 @@ CULET_DEVICE void consume(const DenseArguments<Epilogue::Operands::count>& args,
 
 /// The whole kernel; `shared` is its dynamic shared memory, aligned to 1024 bytes.
 template <class Config, class Epilogue>
-CULET_DEVICE void dense_kernel(const TensorMap* a_map, const TensorMap* b_map, const TensorMap* d_map,
+CULET_DEVICE void dense_kernel(const TensorMap* a_map, const TensorMap* b_map,
+                               const TensorMap* d_map,
                                const DenseArguments<Epilogue::Operands::count>& args,
                                void* shared_memory) {
   using Shape = DenseShape<Config>;
@@ -231,8 +236,8 @@ CULET_DEVICE void dense_kernel(const TensorMap* a_map, const TensorMap* b_map, c
   if (group == 0) {
     if constexpr (Shape::kMoveRegisters) give_registers<Shape::kProducerRegisters>();
     if (thread == 0) {
-      produce<Config>(a_map, b_map, args.grid, args.a_batched, args.b_batched, args.stage_bytes, shared,
-                      ring);
+      produce<Config>(a_map, b_map, args.grid, args.a_batched, args.b_batched, args.stage_bytes,
+                      shared, ring);
     }
     __syncwarp();
   } else {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The culet authors
 //
-// Summing the parts of an output tile whose k was split over several blocks. Every warpgroup stores its
-// part, in the order its registers stand, and counts itself in; the last one to arrive adds all parts
-// in the order of k, so the result does not depend on who was last, and nobody ever waits. The last one
-// also sets the counter back to zero for the next run.
+// Summing the parts of an output tile whose k was split over several blocks. Every warpgroup stores
+// its part, in the order its registers stand, and counts itself in; the last one to arrive adds all
+// parts in the order of k, so the result does not depend on who was last, and nobody ever waits.
+// The last one also sets the counter back to zero for the next run.
 #pragma once
 #include "ptx.cuh"
 
@@ -22,11 +22,11 @@ CULET_DEVICE void load_four_in_order(const float* from, float (&x)[4]) {
                : "memory");
 }
 
-/// `slot` numbers (output tile, warpgroup); `parts` points at this warpgroup's part 0, further parts
-/// follow `stride` floats apart. Returns whether this warpgroup now holds the sum.
+/// `slot` numbers (output tile, warpgroup); `parts` points at this warpgroup's part 0, further
+/// parts follow `stride` floats apart. Returns whether this warpgroup now holds the sum.
 template <int Blocks, int Registers>
-CULET_DEVICE bool sum_splits(float (&values)[Blocks][Registers], u32* counter, float* parts, i64 stride,
-                             int split, int splits, int thread, int barrier) {
+CULET_DEVICE bool sum_splits(float (&values)[Blocks][Registers], u32* counter, float* parts,
+                             i64 stride, int split, int splits, int thread, int barrier) {
   static_assert(Registers % 4 == 0, "registers travel in fours");
   struct alignas(16) Four {
     float x[4];
@@ -36,8 +36,8 @@ CULET_DEVICE bool sum_splits(float (&values)[Blocks][Registers], u32* counter, f
   for (int block = 0; block < Blocks; ++block) {
 #pragma unroll
     for (int i = 0; i < Registers; i += 4) {
-      own[(block * Registers + i) / 4 * 128] =
-          Four{{values[block][i], values[block][i + 1], values[block][i + 2], values[block][i + 3]}};
+      own[(block * Registers + i) / 4 * 128] = Four{
+          {values[block][i], values[block][i + 1], values[block][i + 2], values[block][i + 3]}};
     }
   }
   fence_gpu();

@@ -2,8 +2,8 @@
 // SPDX-FileCopyrightText: The culet authors
 //
 // The warpgroup matrix instruction, one wrapper for every legal width. PTX ISA, "Asynchronous
-// warpgroup-level matrix instructions". The operand list of an asm statement cannot be a loop, so the
-// lists are built four registers (eight columns) at a time by the preprocessor.
+// warpgroup-level matrix instructions". The operand list of an asm statement cannot be a loop, so
+// the lists are built four registers (eight columns) at a time by the preprocessor.
 #pragma once
 #include "ptx.cuh"
 
@@ -24,8 +24,8 @@ CULET_DEVICE void pin_registers(float (&registers)[Count]) {
   for (int i = 0; i < Count; ++i) asm volatile("" : "+f"(registers[i])::"memory");
 }
 
-/// `Wgmma<Type, N>::run(d, a, b, keep)`: d[64 x N] = a[64 x 16] * b[N x 16]^T + (keep ? d : 0), with a
-/// and b given by descriptors of operands contiguous in k.
+/// `Wgmma<Type, N>::run(d, a, b, keep)`: d[64 x N] = a[64 x 16] * b[N x 16]^T + (keep ? d : 0),
+/// with a and b given by descriptors of operands contiguous in k.
 template <DType Type, int N>
 struct Wgmma;
 
