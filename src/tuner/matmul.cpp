@@ -16,6 +16,7 @@
 #include <unordered_map>
 
 #include "base/hash.h"
+#include "culet/settings.h"
 #include "culet/tuner.h"
 #include "device/cuda.h"
 
@@ -192,7 +193,10 @@ Result<Operator> make_operator(const Problem& problem, const MatmulOptions& opti
   }
   auto cache = open_cache(options.cache);
   if (!cache) return tl::unexpected(cache.error());
-  Tuner tuner(Registry::standard(), *device, {}, *cache);
+  Registry registry = Registry::standard();
+  auto tuning = options_from_environment(registry);
+  if (!tuning) return tl::unexpected(tuning.error());
+  Tuner tuner(std::move(registry), *device, std::move(*tuning), *cache);
   if (const auto known = (*cache)->find_any_selection(problem, device->identity())) {
     if (auto plan = tuner.plan(problem, *known)) {
       return Operator{*plan, device->kind, plan->workspace()};
@@ -218,6 +222,25 @@ Result<std::pair<Order, std::int64_t>> order_of(const MatrixView& view, std::str
                           "least the row (or column) "
                           "length",
                           name, view.row_stride, view.column_stride, view.rows, view.columns));
+}
+
+/// Kernels on a GPU read epilogue operands in pieces of 16 bytes.
+Result<void> check_extra(const Operator& op, const void* const* extra) {
+  const auto& operands = op.plan.problem().epilogue.operands();
+  if (operands.empty()) return {};
+  if (extra == nullptr) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("the epilogue has {} operands, but MatmulOptions::extra is null",
+                            operands.size()));
+  }
+  for (std::size_t i = 0; op.kind == DeviceKind::cuda && i < operands.size(); ++i) {
+    if (alignment(extra[i]) < 16) {
+      return fail(
+          ErrorCode::invalid_argument,
+          fmt::format("epilogue operand '{}' must be aligned to 16 bytes", operands[i].name));
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -288,6 +311,7 @@ Result<void> matmul(const MatrixView& a, const MatrixView& b, const MatrixView& 
     if (!made) return tl::unexpected(made.error());
     op = operators().add(key, std::move(*made));
   }
+  if (auto ok = check_extra(*op, options.extra); !ok) return ok;
   thread_local Scratch scratch;
   auto workspace = scratch.get(*op, options.stream);
   if (!workspace) return tl::unexpected(workspace.error());

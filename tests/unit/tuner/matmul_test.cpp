@@ -82,6 +82,24 @@ TEST(Matmul, RefusesShapesThatDoNotFit) {
   EXPECT_NE(ok.error().message.find("A is 4x4, B 5x4"), std::string::npos) << ok.error().message;
 }
 
+TEST(Matmul, AnEpilogueNeedsItsOperands) {
+  Matrices x(4, 4, 4);
+  MatmulOptions with = options(OnMiss::vendor);
+  with.epilogue = "acc + bias[n]";
+  const auto missing = matmul(x.view_a(), x.view_b(), x.view_d(), with);
+  ASSERT_FALSE(missing);
+  EXPECT_NE(missing.error().message.find("1 operands"), std::string::npos)
+      << missing.error().message;
+  const std::vector<float> bias(4, 100);
+  const void* extra[] = {bias.data()};
+  with.extra = extra;
+  const auto ok = matmul(x.view_a(), x.view_b(), x.view_d(), with);
+  ASSERT_TRUE(ok) << ok.error().message;
+  Matrices plain(4, 4, 4);
+  ASSERT_TRUE(matmul(plain.view_a(), plain.view_b(), plain.view_d(), options(OnMiss::vendor)));
+  for (int i = 0; i < 16; ++i) EXPECT_EQ(x.d[i], plain.d[i] + 100);
+}
+
 TEST(Matmul, EmptyIsANoOp) {
   Matrices x(4, 4, 4);
   MatrixView a = x.view_a(), d = x.view_d();
