@@ -71,6 +71,7 @@ json trial_to_json(const Trial& trial) {
   object["low_us"] = timed ? microseconds_json(trial.timing->low) : json(nullptr);
   object["high_us"] = timed ? microseconds_json(trial.timing->high) : json(nullptr);
   object["error"] = verified ? number(trial.error) : json(nullptr);
+  object["vendor"] = trial.vendor;
   return object;
 }
 
