@@ -21,8 +21,8 @@
 namespace culet {
 
 /// How an epilogue operand is indexed: s (one scalar in memory), s[m], bias[n] or c[m,n]
-/// (row-major, ld of D by default). With a batch, c has D's batch stride and all others are shared by
-/// all entries.
+/// (row-major, ld of D by default). With a batch, c has D's batch stride and all others are shared
+/// by all entries.
 enum class EpilogueIndex : std::uint8_t { scalar, row, column, full };
 
 /// A named operand of an epilogue. Written `bias[n]:bf16`; the dtype defaults to D's (scalars and

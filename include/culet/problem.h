@@ -94,8 +94,8 @@ struct Problem {
   Result<Problem> validated() const;
 
   /// The same problem at another m. Without a range, m_range and tight leading dimensions and batch
-  /// strides follow and explicit ones stay. With one, new_m must lie in it and memory stays laid out
-  /// for the largest m of the range.
+  /// strides follow and explicit ones stay. With one, new_m must lie in it and memory stays laid
+  /// out for the largest m of the range.
   Result<Problem> with_m(std::int64_t new_m) const;
 
   bool is_empty() const { return m == 0 || n == 0 || batch == 0; }  ///< nothing to launch
