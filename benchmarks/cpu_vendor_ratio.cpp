@@ -7,7 +7,7 @@
 // memory than the last cache level holds.
 //
 //   bench_cpu_vendor_ratio [--top N] [--seconds S] [--threads N] [--cold MB] [--verbose]
-//                          [--config "cpu_tile config"] [PROBLEM...]
+//                          [--cache FOLDER] [--config "cpu_tile config"] [PROBLEM...]
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -93,6 +93,7 @@ struct Options {
   int threads = 1;
   std::int64_t cold_bytes = std::int64_t{640} << 20;
   bool verbose = false;
+  std::string cache = "none";
   std::vector<std::string> configs;
   std::vector<std::string> problems;
 };
@@ -179,7 +180,7 @@ bool prepare(Contender& c, Tuner& tuner, const Problem& problem, const Operands&
 
 void race(std::vector<Contender>& contenders, const Operands& o, double seconds) {
   const double end = now() + seconds * static_cast<double>(contenders.size());
-  for (int round = 0; now() < end || round < 3; ++round) {
+  for (int round = 0; now() < end || round < 2; ++round) {
     for (std::size_t i = 0; i < contenders.size(); ++i) {
       Contender& c = contenders[round % 2 == 0 ? i : contenders.size() - 1 - i];
       int calls = 0;
@@ -260,6 +261,8 @@ bool parse_options(int argc, char** argv, Options* options) {
       options->threads = std::atoi(argv[++i]);
     } else if (word == "--cold") {
       options->cold_bytes = std::int64_t{std::atoi(argv[++i])} << 20;
+    } else if (word == "--cache") {
+      options->cache = argv[++i];
     } else if (word == "--config") {
       options->configs.emplace_back(argv[++i]);
     } else if (word.starts_with("--")) {
@@ -284,7 +287,13 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", device.error().message.c_str());
     return 5;
   }
-  Tuner tuner(Registry::standard(), *device);
+  // Compiled code is kept: a first run with few seconds compiles, a second only measures.
+  auto cache = open_cache(options.cache);
+  if (!cache) {
+    std::fprintf(stderr, "%s\n", cache.error().message.c_str());
+    return 6;
+  }
+  Tuner tuner(Registry::standard(), *device, {}, *cache);
   std::vector<std::vector<std::string>> groups;
   if (!options.problems.empty()) {
     groups.push_back(options.problems);

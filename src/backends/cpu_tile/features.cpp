@@ -27,6 +27,9 @@ constexpr double kCopyRate = 5e9;
 constexpr double kTransposedElement = 0.4e-9;
 constexpr double kFinishedElement = 0.15e-9;
 
+// Starting a register tile and adding it to the sums in memory, per 24 accumulators.
+constexpr double kTileStart = 5e-8;
+
 double ceil_div(double x, double y) { return std::ceil(x / y); }
 
 struct View {
@@ -64,11 +67,12 @@ double tile_efficiency(const View& v) {
         !v.c.copy_rows && !v.c.swap && (v.problem.lda * 2) % static_cast<std::int64_t>(kPage) == 0;
     return crowded ? 0.85 * efficiency : efficiency;
   }
-  // Two loads and two multiply-adds a cycle; eight to ten accumulators hide their latency.
-  const double loads = v.c.dot_products ? (mr + v.nv) : (mr + v.nv);
-  double efficiency = 0.95 * std::min({1.0, accumulators / 10, 1.15 * accumulators / loads});
+  // Eight to ten accumulators hide the latency of a multiply-add. Fewer loads for each of them are
+  // better though two a cycle would do: 6x64 was 5 to 10 % faster than 14x32 and 12x32.
+  const double loads = (mr + v.nv) / accumulators;
+  double efficiency = 1.09 * std::min(1.0, accumulators / 10) / (1 + 0.35 * loads);
   // Rows a power of two apart meet in one cache set.
-  const bool crowded = !v.c.copy_rows && !v.c.swap && !v.c.dot_products && mr > 4 &&
+  const bool crowded = !v.c.copy_rows && !v.c.swap && !v.c.dot_products && mr > 8 &&
                        (v.problem.lda * 4) % static_cast<std::int64_t>(kPage) == 0;
   if (crowded) efficiency *= 0.97;
   // In place, every row tile reads rows of k a page apart again: nothing gained but the packing.
@@ -131,6 +135,9 @@ void add_traffic(const View& v, Features* f) {
   if (v.c.columns == Columnwise::pack && in_rows && block_bytes > 0.6 * v.l2) {
     f->dram_bytes += 2 * col_bytes;  // the packed block leaves the cache and comes back
   }
+  const double accumulators = std::max(1.0, v.c.mr * v.nv / 24);
+  f->extra_seconds +=
+      row_tiles * panels * k_blocks * kTileStart * (v.c.math == Math::amx ? 1 : accumulators);
   // Partial sums, read and written once a block of k.
   const double sums = v.rows * v.cols * 4 * (2 * k_blocks - 1);
   if (std::min(v.nc, v.cols) * v.rows * 4 < 0.5 * v.l2) {
@@ -201,6 +208,12 @@ Features features_of(const Problem& problem, const TileConfig& c, const DeviceSp
   const bool plain = problem.d == DType::f32 && problem.epilogue.is_identity();
   f.extra_seconds += v.rows * v.cols * (c.swap ? kTransposedElement : plain ? 0 : kFinishedElement);
   const bool idle_copy = c.copy_rows && v.rows <= 4 && c.math != Math::f32;
+  // Of the blocks of R that fit, the largest within 0.4 of the cache did best as often as not; the
+  // others only crowd the list.
+  const double wanted_mc = 0.4 * v.l2 / (v.kc * v.element);
+  const bool odd_mc = !c.dot_products && v.rows > 128 &&
+                      (v.mc > wanted_mc || (v.mc < v.rows && 2.1 * v.mc < wanted_mc));
+  if (odd_mc) f.math_efficiency *= 0.97;
   if (c.prefetch != usual_prefetch(v) || idle_copy) {
     f.dram_bytes *= 1.06;
     f.math_efficiency *= 0.94;

@@ -17,7 +17,9 @@
 #include "backends/cpu_tile/tile_config.h"
 #include "compile/compiler.h"
 #include "culet/registry.h"
+#include "launch/host_builtin.h"
 #include "launch/loaded_step.h"
+#include "launch/shared_object.h"
 
 namespace culet::cpu_tile {
 
@@ -102,15 +104,65 @@ struct Case {
 
 inline float bias_at(std::int64_t n) { return static_cast<float>(n % 7) - 3; }
 
+/// A kernel called for any k: what depends on k in its launch was sized for the largest.
+class DirectKernel final : public LoadedStep {
+ public:
+  DirectKernel(CuletHostKernel kernel, CuletHostPack pack, std::int64_t scratch_bytes)
+      : kernel_(kernel), pack_(pack), scratch_(static_cast<std::size_t>(scratch_bytes) + 64) {}
+  void use(const Problem& problem) { problem_ = problem; }
+
+  Result<void> run(const StepPointers& pointers) const override {
+    CuletHostKernelArgs args = arguments();
+    args.a = pointers.a;
+    args.b = pointers.packed_b != nullptr ? pointers.packed_b : pointers.b;
+    args.d = pointers.d;
+    args.extra = pointers.extra;
+    kernel_(&args);
+    return {};
+  }
+  Result<void> pack(const void* b, void* packed, Stream) const override {
+    CuletHostKernelArgs args = arguments();
+    args.b = b;
+    pack_(&args, packed);
+    return {};
+  }
+
+ private:
+  CuletHostKernelArgs arguments() const {
+    const Problem& p = problem_;
+    CuletHostKernelArgs args{};
+    const auto address = reinterpret_cast<std::uintptr_t>(scratch_.data());
+    args.scratch = const_cast<char*>(scratch_.data()) + (64 - address % 64) % 64;
+    args.m = args.m_end = p.m;
+    args.n = args.n_end = p.n;
+    args.k = args.k_end = p.k;
+    args.lda = p.lda;
+    args.ldb = p.ldb;
+    args.ldd = p.ldd;
+    return args;
+  }
+
+  CuletHostKernel kernel_;
+  CuletHostPack pack_;
+  std::vector<char> scratch_;
+  Problem problem_;
+};
+
+std::string check(const Case& c, const LoadedStep& loaded, std::int64_t packed_bytes);
+
 /// Empty, or what is wrong.
 inline std::string run_case(const Case& c, const DeviceSpec& device) {
-  const Problem& p = c.problem;
   static const auto backend = make_cpu_tile_backend();
-  auto built = backend->build(p, {"cpu_tile", c.config, Part::all}, device, shared_compiler());
+  auto built =
+      backend->build(c.problem, {"cpu_tile", c.config, Part::all}, device, shared_compiler());
   if (!built) return built.error().message + "\n" + built.error().detail;
-  auto loaded = load_step(p, *built, device);
+  auto loaded = load_step(c.problem, *built, device);
   if (!loaded) return loaded.error().message;
+  return check(c, **loaded, built->launch.packed_b_bytes);
+}
 
+inline std::string check(const Case& c, const LoadedStep& loaded, std::int64_t packed_bytes) {
+  const Problem& p = c.problem;
   // D starts one element into its memory, and so do not A and B, which end with theirs.
   Guarded a(bytes(p.a, p.span_a())), b(bytes(p.b, p.span_b()));
   for (std::int64_t m = 0; m < p.m; ++m)
@@ -133,15 +185,15 @@ inline std::string run_case(const Case& c, const DeviceSpec& device) {
   const void* extra[] = {bias.data()};
   pointers.extra = c.bias ? extra : nullptr;
   pointers.m = p.m;
-  std::vector<char> packed(static_cast<std::size_t>(built->launch.packed_b_bytes) + 64);
-  if (built->launch.packed_b_bytes > 0) {
+  std::vector<char> packed(static_cast<std::size_t>(packed_bytes) + 64);
+  if (packed_bytes > 0) {
     void* aligned = packed.data();
     std::size_t room = packed.size();
     std::align(64, packed.size() - 64, aligned, room);
-    if (auto ok = (*loaded)->pack(b.data(), aligned, nullptr); !ok) return ok.error().message;
+    if (auto ok = loaded.pack(b.data(), aligned, nullptr); !ok) return ok.error().message;
     pointers.packed_b = aligned;
   }
-  if (auto ok = (*loaded)->run(pointers); !ok) return ok.error().message;
+  if (auto ok = loaded.run(pointers); !ok) return ok.error().message;
 
   const void* out = pointers.d;
   if (get(d.data(), 0, p.d) != kCanary) return "wrote before D";
