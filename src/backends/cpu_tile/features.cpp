@@ -161,7 +161,9 @@ void add_traffic(const View& v, Features* f) {
 /// cent, are worth measuring only after other tiles and blocks have been.
 int usual_prefetch(const View& v) {
   if (v.c.dot_products) return 0;
-  if (v.c.columns == Columnwise::prepack) return v.rows <= 64 ? 16 : 0;
+  if (v.c.columns == Columnwise::prepack) {
+    return v.rows > 64 ? 0 : v.c.math == Math::amx ? 4 : 16;
+  }
   if (v.c.math == Math::amx) return v.c.swap || is_tn(v.problem) ? 0 : 2;
   if (v.c.columns == Columnwise::pack) return is_tn(v.problem) ? 0 : 2;
   return v.c.mr == 1 ? 0 : 4;

@@ -85,7 +85,8 @@ std::vector<Tile> Space::tiles(Math math, std::int64_t rows) const {
 
 /// Steps to look ahead, by what is read from memory.
 std::vector<int> Space::prefetches(const TileConfig& c) const {
-  if (c.columns == Columnwise::prepack) return {0, 16, 32};
+  if (c.columns == Columnwise::prepack)
+    return c.math == Math::amx ? std::vector<int>{0, 4, 8} : std::vector<int>{0, 16, 32};
   if (c.math == Math::amx) return c.swap ? std::vector<int>{0, 8} : std::vector<int>{0, 2};
   if (c.columns == Columnwise::pack)
     return is_tn(problem_) ? std::vector<int>{0, 4} : std::vector<int>{0, 2};

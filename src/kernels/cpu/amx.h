@@ -123,7 +123,7 @@ CULET_INLINE void amx_block(const bf16* r, i64 row, const float* q, i64 qstride)
 }
 
 /// c[16 RT][16 QT] (+)= R * Q over whole blocks of 32 k. Panels only.
-template <int RT, int QT, int PREFETCH>
+template <int RT, int QT, int PREFETCH, bool AHEAD_IN_PANEL>
 CULET_INLINE void amx_tile(const Rows<bf16>& r, const Columns<bf16>& q, i64 k, float* c, i64 ldc,
                            bool add, bool prefetch_rows) {
   amx_begin<RT, QT>(c, ldc, add);
@@ -134,6 +134,10 @@ CULET_INLINE void amx_tile(const Rows<bf16>& r, const Columns<bf16>& q, i64 k, f
     if (PREFETCH > 0 && prefetch_rows) {
 #pragma GCC unroll 64
       for (int i = 0; i < RT * 16; ++i) __builtin_prefetch(row + i * r.row + PREFETCH * r.block);
+    }
+    if constexpr (PREFETCH > 0 && AHEAD_IN_PANEL) {
+#pragma GCC unroll 64
+      for (int i = 0; i < QT * 16; ++i) __builtin_prefetch(panel + PREFETCH * QT * 256 + i * 16);
     }
     amx_block<RT, QT>(row, r.row, panel, QT * 64);
     row += r.block;

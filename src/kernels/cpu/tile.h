@@ -126,7 +126,8 @@ struct Gemm {
                              i64 ldc) {
 #if defined(CULET_CPU_AMX)
     if constexpr (kAmx) {
-      amx_tile<K::mr / 16, K::nv, K::prefetch>(rr, qq, t.kb, c, ldc, !t.first, !copied);
+      amx_tile<K::mr / 16, K::nv, K::prefetch, K::columns == Columnwise::prepack>(
+          rr, qq, t.kb, c, ldc, !t.first, !copied && K::columns != Columnwise::prepack);
       return;
     }
 #endif

@@ -16,6 +16,7 @@
 #include "backends/backends.h"
 #include "backends/cpu_tile/tile_config.h"
 #include "compile/compiler.h"
+#include "culet/cache.h"
 #include "culet/registry.h"
 #include "launch/host_builtin.h"
 #include "launch/loaded_step.h"
@@ -87,9 +88,10 @@ inline Problem problem_of_text(const std::string& text) {
   return problem ? *problem : Problem{};
 }
 
-/// One compiler for all tests of the process: equal sources compile once.
+/// Each test runs in a process of its own: what one has compiled the others find by its content.
 inline Compiler& shared_compiler() {
-  static Compiler compiler(nullptr);
+  static Compiler compiler(
+      open_cache(testing::TempDir() + "culet-cpu-tile-tests").value_or(nullptr));
   return compiler;
 }
 
