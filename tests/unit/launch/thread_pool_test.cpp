@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -93,12 +94,17 @@ TEST(ThreadPool, WaitsForOtherThreadsToPark) {
     while (!stop) {
     }
   });
-  const auto start = std::chrono::steady_clock::now();
-  wait_until_pools_park(0.03);
-  const auto waited = std::chrono::steady_clock::now() - start;
+  // As long as it may: the thread never parks. On a loaded machine it may be starved for a while,
+  // which looks the same as parking, so several waits are given the chance.
+  std::chrono::nanoseconds longest{0};
+  for (int i = 0; i < 100 && longest < std::chrono::milliseconds(25); ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    wait_until_pools_park(0.03);
+    longest = std::max<std::chrono::nanoseconds>(longest, std::chrono::steady_clock::now() - start);
+  }
   stop = true;
   busy.join();
-  EXPECT_GE(waited, std::chrono::milliseconds(25));  // as long as it may: the thread never parks
+  EXPECT_GE(longest, std::chrono::milliseconds(25));
 }
 
 TEST(Split, PiecesCoverTheRangeInOrder) {
