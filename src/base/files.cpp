@@ -47,7 +47,7 @@ void sync_folder_of(const std::string& path) {
 
 }  // namespace
 
-Result<std::string> read_file(const std::string& path) {
+Result<std::string> read_file(const std::string& path, std::size_t max_bytes) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return trouble("read", path, errno);
   std::string contents;
@@ -62,6 +62,11 @@ Result<std::string> read_file(const std::string& path) {
     }
     if (count == 0) break;
     contents.append(buffer, static_cast<std::size_t>(count));
+    if (contents.size() > max_bytes) {
+      ::close(fd);
+      return fail(ErrorCode::io,
+                  fmt::format("cannot read '{}': more than {} bytes", path, max_bytes));
+    }
   }
   ::close(fd);
   return contents;

@@ -4,6 +4,8 @@
 // Files as whole values, with errors that name the path.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -11,8 +13,8 @@
 
 namespace culet {
 
-/// The whole file. Errors (io): missing, unreadable, a folder.
-Result<std::string> read_file(const std::string& path);
+/// The whole file. Errors (io): missing, unreadable, a folder, more than `max_bytes`.
+Result<std::string> read_file(const std::string& path, std::size_t max_bytes = SIZE_MAX);
 
 /// Replaces the file in one step: readers see the old or the new contents, also after a crash.
 Result<void> write_file_atomically(const std::string& path, std::string_view contents);

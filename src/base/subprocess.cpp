@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -26,6 +28,38 @@ namespace culet {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+/// Process groups that run, for a signal handler, which may touch nothing but lock-free atomics.
+/// More at once than there are places for run as well; only kill_running_processes() misses them.
+std::array<std::atomic<pid_t>, 256> running_groups;
+static_assert(std::atomic<pid_t>::is_always_lock_free);
+
+/// A place among them. Process numbers are not reused at once, so leaving right after the wait
+/// does.
+class RunningGroup {
+ public:
+  RunningGroup() {
+    for (std::atomic<pid_t>& place : running_groups) {
+      pid_t nobody = 0;
+      if (place.compare_exchange_strong(nobody, kReserved)) {
+        place_ = &place;
+        return;
+      }
+    }
+  }
+  ~RunningGroup() {
+    if (place_ != nullptr) place_->store(0);
+  }
+  RunningGroup(const RunningGroup&) = delete;
+  RunningGroup& operator=(const RunningGroup&) = delete;
+  void enter(pid_t group) {
+    if (place_ != nullptr) place_->store(group);
+  }
+
+ private:
+  static constexpr pid_t kReserved = -1;
+  std::atomic<pid_t>* place_ = nullptr;
+};
 
 /// What the child is started with: the pipe as its output, nothing as its input, signals as usual
 /// and a process group of its own, so that a compiler's helpers can be killed with it.
@@ -110,6 +144,7 @@ Result<ProcessResult> run_process(const std::vector<std::string>& argv,
   arguments.push_back(nullptr);
   pid_t pid = 0;
   int error = 0;
+  RunningGroup group;
   {
     const SpawnSetup setup(fds[1]);
     error = posix_spawn(&pid, program.c_str(), &setup.actions_, &setup.attributes_,
@@ -120,6 +155,7 @@ Result<ProcessResult> run_process(const std::vector<std::string>& argv,
     close(fds[0]);
     return fail(ErrorCode::io, fmt::format("{}: {}", program, std::strerror(error)));
   }
+  group.enter(pid);
   const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                            std::chrono::duration<double>(options.timeout_seconds));
   ProcessResult result;
@@ -136,6 +172,13 @@ Result<ProcessResult> run_process(const std::vector<std::string>& argv,
   if (WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
   if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
   return result;
+}
+
+void kill_running_processes() {
+  for (const std::atomic<pid_t>& group : running_groups) {
+    const pid_t pid = group.load();
+    if (pid > 0) kill(-pid, SIGKILL);
+  }
 }
 
 std::string find_program(const std::string& name) {

@@ -33,6 +33,9 @@ struct ProcessResult {
 Result<ProcessResult> run_process(const std::vector<std::string>& argv,
                                   const ProcessOptions& options = {});
 
+/// Kills whatever run_process() runs just now, with its children. Async-signal-safe.
+void kill_running_processes();
+
 /// The executable file a name stands for, by PATH; empty where there is none.
 std::string find_program(const std::string& name);
 

@@ -39,6 +39,23 @@ TEST(Subprocess, ArgumentsArePassedAsTheyAre) {
   EXPECT_EQ(result->output, "a b|$HOME||'\"|");
 }
 
+TEST(Subprocess, WhatRunsCanBeKilledFromASignalHandler) {
+  ProcessResult result;
+  double seconds = 60;
+  std::thread runner([&] {
+    // The grandchild holds the pipe open: it must end too.
+    seconds = seconds_of({"sh", "-c", "sleep 50 & wait"}, {60, 100}, &result);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  kill_running_processes();
+  runner.join();
+  EXPECT_LT(seconds, 30);
+  EXPECT_EQ(result.signal, 9);
+  // Nothing runs any more: nothing is killed.
+  kill_running_processes();
+  EXPECT_TRUE(run_process({"true"})->ok());
+}
+
 TEST(Subprocess, InputIsEmpty) {
   const auto result = run_process({"cat"}, {5, 100});
   ASSERT_TRUE(result);
