@@ -19,7 +19,8 @@ namespace {
 
 constexpr std::size_t kMaxLength = 4096;  // characters: far beyond any epilogue that would be fast
 constexpr std::size_t kMaxName = 40;
-constexpr int kMaxDepth = 100;  // nested parentheses, calls and signs
+constexpr std::size_t kMaxOperands = 32;  // each is an argument of the kernel
+constexpr int kMaxDepth = 100;            // nested parentheses, calls and signs
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -335,6 +336,9 @@ class Parser {
       }
       if (found.dtype_given) known = std::move(found);
       return builder_.operand(static_cast<int>(i));
+    }
+    if (operands.size() == kMaxOperands) {
+      return error(start, fmt::format("more than {} operands", kMaxOperands));
     }
     operands.push_back(std::move(found));
     return builder_.operand(static_cast<int>(operands.size()) - 1);

@@ -163,9 +163,15 @@ Check check_strides(const Problem& p) {
   return wrong(fmt::format("strided: {} makes the batches of D overlap", p.stride_d));
 }
 
+// A page: what any allocation can be given. Beyond it operands could not be placed as promised.
+constexpr int kMaxAlignment = 4096;
+
 Check check_alignment(std::string_view name, int align, DType dtype) {
   if (align <= 0 || !std::has_single_bit(static_cast<unsigned>(align))) {
     return wrong(fmt::format("{}: {} is not a power of two", name, align));
+  }
+  if (align > kMaxAlignment) {
+    return wrong(fmt::format("{}: {} is larger than {} bytes", name, align, kMaxAlignment));
   }
   const std::int64_t element = bytes(dtype, 1);
   if (align < element) {

@@ -11,6 +11,9 @@
 namespace culet {
 namespace {
 
+/// 64 MiB: a million problems. Anything larger was not meant, and need not be held in memory.
+constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
+
 // The part of a line before a '#' outside quotes.
 std::string_view without_comment(std::string_view line) {
   bool quoted = false;
@@ -24,7 +27,7 @@ std::string_view without_comment(std::string_view line) {
 }  // namespace
 
 Result<std::vector<Problem>> read_shapes(const std::string& path) {
-  const Result<std::string> text = read_file(path);
+  const Result<std::string> text = read_file(path, kMaxBytes);
   if (!text) return tl::unexpected<Error>(text.error());
   std::vector<Problem> problems;
   int number = 0;

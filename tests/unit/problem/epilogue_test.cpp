@@ -164,6 +164,16 @@ TEST(Epilogue, LengthAndDepthAreLimited) {
   EXPECT_TRUE(Epilogue::parse(calls + "acc" + std::string(90, ')')));
 }
 
+TEST(Epilogue, NumberOfOperandsIsLimited) {
+  std::string text = "acc";
+  for (int i = 0; i < 32; ++i) text += " + x" + std::to_string(i);
+  EXPECT_TRUE(Epilogue::parse(text, DType::f32));
+  const auto more = Epilogue::parse(text + " + x0 + y", DType::f32);
+  ASSERT_FALSE(more);
+  EXPECT_NE(more.error().message.find("more than 32 operands"), std::string::npos)
+      << more.error().message;
+}
+
 TEST(Epilogue, RandomOnesRoundTripAndEvaluate) {
   RandomEpilogue random(1);
   std::uniform_real_distribution<double> real(-4, 4);

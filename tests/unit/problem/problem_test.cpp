@@ -173,6 +173,7 @@ TEST(ProblemText, EveryRuleHasItsMessage) {
       {"4x4x4:bf16:aligna=3", "aligna: 3 is not a power of two"},
       {"4x4x4:bf16:alignd=0", "alignd: 0 is not a power of two"},
       {"4x4x4:bf16:aligna=-16", "is not a power of two"},
+      {"4x4x4:bf16:alignd=8192", "alignd: 8192 is larger than 4096 bytes"},
       {"4x4x4:f64:alignb=4", "alignb: 4 is below the 8 bytes of a f64 element"},
       {"4x4x4:bf16:aligna=99999999999", "aligna: 99999999999 is larger than 2^30"},
       {"4x4x4:bf16:acc=f8", "acc: 'f8' is not f32, fast"},
