@@ -104,7 +104,8 @@ inline culet::Plan null_plan(const culet::DeviceSpec& device, const culet::Probl
                              const std::shared_ptr<const NullFamily>& family) {
   culet::Registry registry;
   must(registry.add(family));
-  culet::Tuner tuner(registry, device, {}, must(culet::open_cache("none")));
+  static const std::shared_ptr<culet::Cache> cache = must(culet::open_cache("none"));
+  culet::Tuner tuner(registry, device, {}, cache);
   culet::Candidate candidate;
   candidate.steps.push_back({"null", family->configs(problem, device).front(), culet::Part::all});
   return must(tuner.plan(problem, candidate));
