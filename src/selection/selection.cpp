@@ -159,6 +159,8 @@ Selection select_by_model(const std::vector<Trial>& trials) {
     if (than < 0 || estimated(at(i)) != estimated(at(than))) {
       return than < 0 || estimated(at(i)) < estimated(at(than));
     }
+    // As discovery lists them, so that the choice is the first row of a ranking.
+    if (at(i).order != at(than).order) return at(i).order < at(than).order;
     return at(i).candidate.text() < at(than).candidate.text();
   };
   for (int i = 0; i < static_cast<int>(trials.size()); ++i) {

@@ -42,6 +42,14 @@ Result<BuiltStep> build_step(const Backend& backend, const Problem& part, const 
   }
 }
 
+/// ": " and the first line of a compiler's log that speaks of an error; empty where none does.
+std::string first_error(const std::string& log) {
+  const std::size_t at = log.find("error");
+  if (at == std::string::npos) return {};
+  const std::size_t line = log.rfind('\n', at) + 1;  // npos + 1 is 0
+  return ": " + log.substr(line, std::min<std::size_t>(log.find('\n', at), line + 200) - line);
+}
+
 /// The tile shape of a configuration, by the names the families give it; empty where a family has
 /// none.
 std::string shape_of(const Step& step) {
@@ -127,11 +135,12 @@ SelectionScope TuneRun::scope() const {
 Result<void> TuneRun::rank() {
   const auto begin = Clock::now();
   say("rank", 0, 1);
-  for (const Answer& answer :
-       state_.registry.ask(report_.problem, state_.device, state_.options.backends)) {
-    if (!answer.support.yes)
-      report_.refusals.push_back({std::string(answer.backend->name()), answer.support.reason});
-  }
+  const auto answers = state_.registry.ask(report_.problem, state_.device, state_.options.backends);
+  const auto offers = [&](const Backend& backend) {
+    return std::any_of(report_.trials.begin(), report_.trials.end(), [&](const Trial& trial) {
+      return trial.candidate.steps.front().backend == backend.name();
+    });
+  };
   for (RankedCandidate& found :
        state_.registry.discover(report_.problem, state_.device, state_.options.backends)) {
     Trial trial;
@@ -141,6 +150,14 @@ Result<void> TuneRun::rank() {
     trial.fallback = found.fallback;
     trial.order = static_cast<int>(report_.trials.size());
     report_.trials.push_back(std::move(trial));
+  }
+  for (const Answer& answer : answers) {
+    if (!answer.support.yes) {
+      report_.refusals.push_back({std::string(answer.backend->name()), answer.support.reason});
+    } else if (!offers(*answer.backend)) {
+      report_.refusals.push_back(
+          {std::string(answer.backend->name()), "it has no configuration for this problem"});
+    }
   }
   report_.rank_seconds = seconds_since(begin);
   return {};
@@ -258,7 +275,8 @@ bool TuneRun::answered_before() {
 }
 
 bool TuneRun::load_stored_trials() {
-  if (!state_.options.use_cached_trials) return false;
+  reuse_ = state_.options.use_cached_trials;
+  if (!reuse_) return false;
   if (answered_before()) return stored_only_ = true;
   std::vector<int> missing;
   std::vector<int> stored;
@@ -285,6 +303,7 @@ bool TuneRun::load_stored_trials() {
 }
 
 void TuneRun::compile() {
+  measuring_ = true;
   const auto begin = Clock::now();
   const int count = static_cast<int>(active_.size());
   std::mutex mutex;
@@ -303,7 +322,7 @@ void TuneRun::compile() {
       built_[index] = std::move(*built);
     } else {
       trial.outcome = Outcome::build_failed;
-      trial.reason = built.error().message;
+      trial.reason = built.error().message + first_error(built.error().detail);
       trial.log = built.error().detail;
     }
     say("compile", ++done, count);
@@ -370,11 +389,30 @@ void TuneRun::race(TrialRunner& runner, const std::vector<int>& entrants) {
   }
 }
 
+/// Whether another process measured everything while this one waited for the device.
+bool TuneRun::answered_meanwhile() {
+  if (!reuse_) return false;
+  std::vector<Trial> before;
+  for (const auto& [index, built] : built_)
+    before.push_back(report_.trials[static_cast<std::size_t>(index)]);
+  std::size_t loaded = 0;
+  for (const auto& [index, built] : built_) loaded += load_stored_trial(index);
+  if (loaded == built_.size()) return stored_only_ = true;
+  std::size_t i = 0;
+  for (const auto& [index, built] : built_)
+    report_.trials[static_cast<std::size_t>(index)] = before[i++];
+  return false;
+}
+
 Result<void> TuneRun::benchmark() {
   const auto begin = Clock::now();
   if (!built_.empty()) {
     auto lock = DeviceLock::acquire(state_.device, state_.options.stop);
     if (!lock) return tl::unexpected(lock.error());
+    if (answered_meanwhile()) {
+      report_.benchmark_seconds = seconds_since(begin);
+      return {};
+    }
     RunnerOptions options;
     options.seed = state_.options.seed;
     options.max_memory_bytes = state_.options.max_memory_bytes;
@@ -402,17 +440,16 @@ void TuneRun::select() {
   const Selection selection = measured
                                   ? culet::select(report_.trials, state_.options.policy.noise_floor)
                                   : select_by_model(report_.trials);
-  const bool attempted = std::any_of(report_.trials.begin(), report_.trials.end(),
-                                     [](const Trial& t) { return t.outcome != Outcome::ranked; });
   report_.why = selection.why;
   report_.chosen = selection.index;
   if (stored_choice_ >= 0 && stored_choice_ != selection.index) {
     report_.chosen = stored_choice_;
     report_.why = "chosen when it was measured, in a tie that the model would now decide otherwise";
   }
-  if (!measured && attempted) {  // everything tried failed: nothing verified may be chosen
+  if (!measured && measuring_) {  // nothing verified, so nothing may be chosen
     report_.chosen = -1;
-    report_.why = "no candidate was both correct and timed";
+    report_.why = halted() ? "stopped before a candidate was timed"
+                           : "no candidate was both correct and timed";
   }
   report_.from_cache = stored_only_;
 }

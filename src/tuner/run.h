@@ -63,6 +63,7 @@ class TuneRun {
   };
   bool takes(Trial& trial, bool any_shape, Taken* taken) const;
   bool answered_before();
+  bool answered_meanwhile();
   bool load_stored_trial(int index);
   Environment environment(const Candidate& candidate) const;
   SelectionScope scope() const;
@@ -79,7 +80,9 @@ class TuneRun {
   std::chrono::steady_clock::time_point start_;
   double best_seconds_ = 0;
   std::string best_name_;
+  bool reuse_ = false;  ///< stored trials may stand for measuring
   bool stored_only_ = false;
+  bool measuring_ = false;  ///< compile() was reached: only a measured trial may be chosen
   int stored_choice_ = -1;  ///< the trial that a stored selection names
 };
 

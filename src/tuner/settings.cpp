@@ -5,6 +5,8 @@
 #include "culet/settings.h"
 
 #include "base/env.h"
+#include "base/subprocess.h"
+#include "cache/store_path.h"
 
 namespace culet {
 
@@ -17,6 +19,10 @@ std::vector<Setting> settings() {
 }
 
 std::string settings_markdown() { return env_markdown(); }
+
+std::string store_file(const std::string& named) { return store_path(named); }
+
+void kill_running_compilers() { kill_running_processes(); }
 
 Result<TuneOptions> options_from_environment(const Registry& registry) {
   TuneOptions options;

@@ -166,6 +166,15 @@ std::vector<SimtConfig> space(const Problem& p) {
     c.tile_k = computing_bytes(p) == 8 && tile_m * tile_n > 4096 ? 8 : 16;
     add(c);
   }
+  if (all.empty()) {  // few rows and few columns: the smallest flat tile serves
+    SimtConfig c;
+    c.tile_m = 16;
+    c.tile_n = 64;
+    c.tile_k = 16;
+    c.thread_m = 2;
+    c.thread_n = 4;
+    add(c);
+  }
   return all;
 }
 

@@ -57,6 +57,19 @@ TEST(Simt, AnswersEveryValidProblemOnEveryPart) {
   }
 }
 
+TEST(Simt, EverySmallProblemHasAConfiguration) {
+  const auto backend = make_simt_backend();
+  const DeviceSpec device = DeviceSpec::preset("h200").value();
+  for (int m = 1; m <= 40; ++m) {
+    for (int n : {1, 7, 16, 31, 32, 33, 64, 65, 200}) {
+      for (const char* type : {"f32", "f64", "bf16", "s8"}) {
+        const std::string text = std::to_string(m) + "x" + std::to_string(n) + "x16:" + type;
+        EXPECT_FALSE(backend->configs(Problem::parse(text).value(), device).empty()) << text;
+      }
+    }
+  }
+}
+
 TEST(Simt, RefusesPartsThatAreTooOldOrNoPartAtAll) {
   DeviceSpec device = DeviceSpec::preset("a100").value();
   device.architecture = "sm_61";

@@ -101,6 +101,8 @@ TEST(Pipeline, ACompileErrorFailsAloneWithTheCompilersLog) {
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_EQ(trial_of(*report, "own").outcome, Outcome::build_failed);
   EXPECT_NE(trial_of(*report, "own").log.find("error"), std::string::npos);
+  EXPECT_NE(trial_of(*report, "own").reason.find("error"), std::string::npos)
+      << "the reason quotes it";
 }
 
 TEST(Pipeline, ASecondTuningCompilesAndTimesNothing) {
@@ -221,6 +223,27 @@ TEST(Pipeline, NoCandidateListsEveryReason) {
   EXPECT_EQ(report.error().code, ErrorCode::no_candidate);
   EXPECT_NE(report.error().detail.find("picky: only on Tuesdays"), std::string::npos);
   EXPECT_NE(report.error().detail.find("vendor_lib: f32 only"), std::string::npos);
+}
+
+TEST(Pipeline, ABackendWithoutAConfigurationIsAReason) {
+  Planted none = own("none");
+  none.configs = 0;
+  Tuner tuner(planted_registry({none}), cpu());
+  const auto report = tuner.tune(problem());
+  ASSERT_FALSE(report);
+  EXPECT_NE(report.error().detail.find("none: it has no configuration"), std::string::npos)
+      << report.error().detail;
+}
+
+TEST(Pipeline, StoppedBeforeAnythingWasTimedNothingIsChosen) {
+  std::atomic<bool> stop{true};
+  TuneOptions options;
+  options.stop = &stop;
+  Tuner tuner(planted_registry({vendor(), own("own")}), cpu(), options);
+  const auto report = tuner.tune(problem());
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(report->choice(), nullptr);
+  EXPECT_NE(report->why.find("stopped"), std::string::npos) << report->why;
 }
 
 TEST(Pipeline, EmptyProblemsLaunchNothing) {
