@@ -14,6 +14,10 @@ case $preset in
   *) folder=build-$preset ;;
 esac
 
+# One cache of compiled files for all checkouts: paths below this one do not count.
+CCACHE_BASEDIR=$(pwd -P)
+export CCACHE_BASEDIR CCACHE_NOHASHDIR=1
+
 # A folder that was configured for another place (a moved or copied checkout) or left half-made is made anew.
 if [ -f "$folder/CMakeCache.txt" ]; then
   if ! grep -q "^CMAKE_HOME_DIRECTORY:INTERNAL=$(pwd -P)\$" "$folder/CMakeCache.txt" ||
