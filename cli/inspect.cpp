@@ -3,6 +3,11 @@
 //
 // The verbs that only look: list, cache, doctor and env.
 #include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
 
 #include "console.h"
 #include "culet/doctor.h"
@@ -91,10 +96,10 @@ int cache_show(Cache& cache, const Problem& problem) {
 }
 
 int cache_verify(Cache& cache) {
+  const CacheStats stats = cache.stats();  // first: reading may find damage, which verify() tells
   const std::vector<std::string> damaged = cache.verify();
   std::string out;
   for (const std::string& line : damaged) out += "damaged: " + line + "\n";
-  const CacheStats stats = cache.stats();
   out += fmt::format("{} kernels, {} trials, {} selections: {}\n", stats.code_entries, stats.trials,
                      stats.selections,
                      damaged.empty() ? "all whole" : fmt::format("{} damaged", damaged.size()));
@@ -107,6 +112,18 @@ int cache_clear(Cache& cache) {
   if (auto cleared = cache.clear(); !cleared) return report_error(cleared.error());
   return print(fmt::format("Deleted {} kernels, {} trials and {} selections from {}\n",
                            stats.code_entries, stats.trials, stats.selections, stats.path));
+}
+
+/// Looking must not make what it looks for. An empty answer is right for the default place, which
+/// fills by itself; a place that was named and holds nothing is more likely misspelled.
+std::optional<int> without_store(const Arguments& arguments, const std::string& file) {
+  struct stat info {};
+  if (::lstat(file.c_str(), &info) == 0 || (errno != ENOENT && errno != ENOTDIR)) return {};
+  const std::string text = "no store at " + file;
+  const char* named = std::getenv("CULET_CACHE");
+  const bool is_default = arguments.cache.empty() && (named == nullptr || named[0] == '\0');
+  if (is_default && arguments.cache_verb != "show") return print(text + "\n");
+  return report_error({ErrorCode::io, text, {}});
 }
 
 std::string settings_rows() {
@@ -131,22 +148,26 @@ int run_list(const Arguments& arguments) {
 }
 
 int run_cache(const Arguments& arguments) {
+  const std::string file = store_file(arguments.cache);
+  if (arguments.cache_verb == "path") return print((file.empty() ? "none" : file) + "\n");
   std::optional<Problem> problem;
   if (arguments.cache_verb == "show") {
     const auto problems = read_problems(arguments);
     if (!problems) return report_error(problems.error());
     problem = problems->front();
   }
-  const auto opened = open_cache(arguments.cache);
+  if (!file.empty()) {
+    if (const auto status = without_store(arguments, file)) return *status;
+  }
+  // By its folder, as if it were named: falling back to memory would answer for an empty store.
+  const auto opened =
+      open_cache(file.empty() ? "none" : std::filesystem::path(file).parent_path().string());
   if (!opened) return report_error(opened.error());
   Cache& cache = **opened;
   warn_from(cache);
   int status = 0;
   if (problem) {
     status = cache_show(cache, *problem);
-  } else if (arguments.cache_verb == "path") {
-    const std::string path = cache.stats().path;
-    status = print((path.empty() ? "none" : path) + "\n");
   } else if (arguments.cache_verb == "ls") {
     status = cache_ls(cache);
   } else if (arguments.cache_verb == "verify") {

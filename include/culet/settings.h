@@ -35,4 +35,12 @@ std::string settings_markdown();
 /// Errors: invalid_argument, naming the variable.
 Result<TuneOptions> options_from_environment(const Registry& registry);
 
+/// The file that open_cache(named) would use, whether it is there or not; empty where it would keep
+/// everything in memory. Creates nothing.
+std::string store_file(const std::string& named = {});
+
+/// Ends the compilers that this process runs just now. For signal handlers that end the process:
+/// compilers run in groups of their own, so that Ctrl-C does not reach them.
+void kill_running_compilers();
+
 }  // namespace culet

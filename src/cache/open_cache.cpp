@@ -5,10 +5,12 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "base/files.h"
 #include "cache/memory_cache.h"
 #include "cache/sqlite_cache.h"
+#include "cache/store_path.h"
 #include "culet/cache.h"
 
 namespace culet {
@@ -27,6 +29,17 @@ std::string Environment::text() const {
 
 std::string SelectionScope::text() const {
   return fmt::format("backends {} | top {} | space {:016x}", backends, top, space);
+}
+
+std::string store_path_in(const std::string& folder) {
+  return (std::filesystem::path(folder) / "culet.sqlite").string();
+}
+
+std::string store_path(const std::string& named) {
+  const std::string asked = named.empty() ? variable("CULET_CACHE") : named;
+  if (asked == "none") return {};
+  const std::string folder = asked.empty() ? user_cache_dir() : asked;
+  return folder.empty() ? std::string() : store_path_in(folder);
 }
 
 Result<std::shared_ptr<Cache>> open_cache(const std::string& path) {

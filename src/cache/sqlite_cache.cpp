@@ -320,7 +320,7 @@ std::vector<Trial> SqliteCache::trials_of(const std::string& problem) {
 
 std::vector<std::string> SqliteCache::verify() {
   const std::lock_guard lock(mutex_);
-  std::vector<std::string> lines;
+  std::vector<std::string> lines = moved_;  // the fresh file that replaced one is whole, of course
   if (Database* const db = database(); db != nullptr) verify_rows(*db, &lines);
   damaged_ = static_cast<std::int64_t>(lines.size());
   return lines;

@@ -14,6 +14,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cache/database.h"
 #include "culet/cache.h"
@@ -67,6 +68,7 @@ class SqliteCache final : public Cache {
   pid_t process_ = 0;
   std::deque<std::string> warnings_;
   std::set<std::string> warned_;
+  std::vector<std::string> moved_;  ///< files found damaged, what verify() says of them
   std::int64_t damaged_ = 0;
 };
 

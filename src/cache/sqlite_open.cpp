@@ -16,6 +16,7 @@
 
 #include "base/files.h"
 #include "cache/sqlite_cache.h"
+#include "cache/store_path.h"
 
 namespace culet {
 namespace {
@@ -89,7 +90,7 @@ Result<std::shared_ptr<Cache>> SqliteCache::open(const std::string& folder) {
   if (auto made = make_folders(folder); !made) {
     return fail(ErrorCode::io, "cache: " + made.error().message);
   }
-  std::shared_ptr<SqliteCache> cache(new SqliteCache((fs::path(folder) / "culet.sqlite").string()));
+  std::shared_ptr<SqliteCache> cache(new SqliteCache(store_path_in(folder)));
   if (auto opened = cache->reopen(); !opened) return tl::unexpected(opened.error());
   return std::shared_ptr<Cache>(std::move(cache));
 }
@@ -106,6 +107,7 @@ Result<void> SqliteCache::open_locked() {
     auto moved = move_aside(path_);
     if (!moved) return tl::unexpected(moved.error());
     warnings_.push_back(moved_text(opened.error().message, *moved));
+    moved_.push_back(fmt::format("file ({}), moved to {}", opened.error().message, *moved));
     opened = Database::open(path_);
   }
   if (!opened) return fail(ErrorCode::io, "cache: " + opened.error().message);
@@ -146,6 +148,7 @@ Result<void> SqliteCache::replace_damaged(const Database& damaged, const std::st
     auto moved = move_aside(path_);
     if (!moved) return tl::unexpected(moved.error());
     warnings_.push_back(moved_text(fmt::format("{}: {}", path_, message), *moved));
+    moved_.push_back(fmt::format("file ({}: {}), moved to {}", path_, message, *moved));
   }
   return open_locked();
 }
