@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <cctype>
 
+#include "console.h"
 #include "culet/version.h"
 
 namespace culet::cli {
@@ -59,8 +60,7 @@ constexpr const char* kListExamples =
 constexpr const char* kBenchExamples =
     "Examples:\n"
     "  culet bench 16x4096x4096:bf16                      the stored choice against the vendor\n"
-    "  culet bench 16x4096x4096:bf16 --candidate 'simt{tile=64x64x16}' --candidate "
-    "'simt{tile=32x32x16}'\n"
+    "  culet bench 16x4096x4096:bf16 --candidate 'simt{kernel=tile tile=16x64x16 thread=2x4}'\n"
     "`culet rank PROBLEM --top all` lists the candidates there are.\n";
 
 constexpr const char* kExplainExamples =
@@ -229,16 +229,18 @@ void define(CLI::App* app, Arguments* a) {
   on(env, Verb::env);
 }
 
+bool is_negative_number(std::string_view word) {
+  return word.size() > 1 && word[0] == '-' &&
+         std::isdigit(static_cast<unsigned char>(word[1])) != 0;
+}
+
 /// A negative number looks like an option. A leading space lets it through to whoever reads it,
 /// whose message is about the number; trim() takes the space away again.
 std::vector<std::string> words(int argc, const char* const* argv) {
   std::vector<std::string> result;
   for (int i = argc - 1; i >= 1; --i) {  // CLI11 takes them in reverse
     std::string word = argv[i];
-    if (word.size() > 1 && word[0] == '-' &&
-        std::isdigit(static_cast<unsigned char>(word[1])) != 0) {
-      word.insert(0, " ");
-    }
+    if (is_negative_number(word)) word.insert(0, " ");
     result.push_back(std::move(word));
   }
   return result;
@@ -246,11 +248,56 @@ std::vector<std::string> words(int argc, const char* const* argv) {
 
 void trim(Arguments* a) {
   const auto strip = [](std::string& text) {
-    if (text.starts_with(' ')) text.erase(0, 1);
+    if (text.starts_with(' ') && is_negative_number(std::string_view(text).substr(1))) {
+      text.erase(0, 1);
+    }
   };
   for (std::string& problem : a->problems) strip(problem);
-  for (std::string* text : {&a->m, &a->budget, &a->seed, &a->max_memory}) strip(*text);
-  if (a->top) strip(*a->top);
+  for (std::string& candidate : a->candidates) strip(candidate);
+  for (std::string* text : {&a->shapes, &a->m, &a->device, &a->format, &a->output, &a->budget,
+                            &a->seed, &a->cache, &a->max_memory}) {
+    strip(*text);
+  }
+  for (std::optional<std::string>* text : {&a->top, &a->backends, &a->dump}) {
+    if (*text) strip(**text);
+  }
+}
+
+/// An empty value is a variable of a script that was not set. Taken for "not given" it would tune
+/// without the limit, or into the store, that was meant.
+std::string empty_value(const CLI::App& app) {
+  for (const CLI::App* verb : app.get_subcommands()) {
+    for (const CLI::Option* option : verb->get_options()) {
+      const std::string name = option->get_name();
+      const bool list = name == "--m" || name == "--backends";
+      for (const std::string& value : option->results()) {
+        if (value.empty()) return name + ": the value is empty";
+        const std::string framed = "," + value + ",";
+        if (list && framed.find(",,") != std::string::npos) {
+          return name + ": '" + value + "' has an empty item";
+        }
+      }
+    }
+    if (std::string nested = empty_value(*verb); !nested.empty()) return nested;
+  }
+  return {};
+}
+
+/// CLI11 would say only that a subcommand is required.
+std::string unknown_verb(const CLI::App& app, const std::string& prefix, int argc,
+                         const char* const* argv) {
+  if (argc < 1 || argv[0][0] == '-') return {};
+  const std::string word = argv[0];
+  std::string known;
+  for (const CLI::App* verb : app.get_subcommands({})) {
+    if (verb->get_name() == word) {
+      const bool nested = !verb->get_subcommands({}).empty();
+      return nested ? unknown_verb(*verb, prefix + word + " ", argc - 1, argv + 1) : std::string();
+    }
+    if (verb->get_group().empty()) continue;
+    known += (known.empty() ? "" : ", ") + verb->get_name();
+  }
+  return "unknown verb '" + prefix + shown(word) + "'; known are " + known;
 }
 
 std::string one_line(std::string text) {
@@ -273,7 +320,16 @@ Parsed parse_arguments(int argc, const char* const* argv) {
   define(&app, &arguments);
   try {
     if (argc <= 1) throw CLI::CallForHelp();
-    app.parse(words(argc, argv));
+    parsed.error = unknown_verb(app, "", argc - 1, argv + 1);
+    if (parsed.error.empty()) {
+      app.parse(words(argc, argv));
+      parsed.error = empty_value(app);
+    }
+    if (!parsed.error.empty()) {
+      parsed.error += " (see culet --help)";
+      parsed.status = kUsage;
+      return parsed;
+    }
     trim(&arguments);
     parsed.arguments = std::move(arguments);
   } catch (const CLI::CallForVersion&) {

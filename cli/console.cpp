@@ -19,9 +19,41 @@ namespace {
 /// More often than this nobody can read.
 constexpr auto kRedraw = std::chrono::milliseconds(100);
 
+constexpr std::size_t kShown = 80;
+
+/// Length of the UTF-8 character a text starts with; 0 where that is not valid UTF-8.
+std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t length = first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  if (length == 0 || first > 0xf4 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  const unsigned char second = byte(1);
+  // Longer than needed, a surrogate, or beyond the last character.
+  if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f)) return 0;
+  if ((first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f)) return 0;
+  return length;
+}
+
+/// Nothing that is echoed may move the cursor, or be no text at all.
 std::string one_line(std::string_view text) {
   std::string line;
-  for (const char c : text) line += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    const auto c = static_cast<unsigned char>(text[0]);
+    const bool c1 = c == 0xc2 && length == 2 && static_cast<unsigned char>(text[1]) < 0xa0;
+    if (length == 0) {
+      line += '?';
+    } else if (c < 0x20 || c == 0x7f || c1) {
+      line += ' ';
+    } else {
+      line += text.substr(0, length);
+    }
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
   while (!line.empty() && line.back() == ' ') line.pop_back();
   return line;
 }
@@ -76,6 +108,13 @@ std::string columns(const std::vector<std::vector<std::string>>& rows) {
     out += line + "\n";
   }
   return out;
+}
+
+std::string shown(std::string_view text) {
+  if (text.size() <= kShown) return one_line(text);
+  std::size_t end = kShown;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return one_line(text.substr(0, end > 0 ? end : kShown)) + "...";
 }
 
 std::string shell_quoted(std::string_view text) {

@@ -26,6 +26,9 @@ void warn_from(Cache& cache);
 /// Rows with aligned columns, two spaces between; the first row is the header.
 std::string columns(const std::vector<std::vector<std::string>>& rows);
 
+/// What somebody wrote, for a message: clipped, in valid UTF-8, without control characters.
+std::string shown(std::string_view text);
+
 /// For a shell: in single quotes, unless it needs none.
 std::string shell_quoted(std::string_view text);
 

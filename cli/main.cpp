@@ -44,6 +44,10 @@ int main(int argc, char** argv) {
     return parsed.status;
   }
   if (parsed.arguments) return run(*parsed.arguments);
-  fmt::print(parsed.status == 0 ? stdout : stderr, "{}", parsed.text);
-  return parsed.status;
+  if (parsed.status != 0) {
+    fmt::print(stderr, "{}", parsed.text);
+    return parsed.status;
+  }
+  const auto delivered = culet::cli::deliver(parsed.text, {});
+  return delivered ? 0 : culet::cli::report_error(delivered.error());
 }

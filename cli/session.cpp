@@ -37,7 +37,7 @@ std::optional<T> number(std::string_view text) {
 tl::unexpected<Error> bad(std::string_view option, std::string_view value,
                           std::string_view wanted) {
   return fail(ErrorCode::invalid_argument,
-              fmt::format("{}: '{}' is not {}", option, value, wanted));
+              fmt::format("{}: '{}' is not {}", option, shown(value), wanted));
 }
 
 Result<std::vector<std::int64_t>> parse_m(std::string_view text) {
@@ -70,7 +70,20 @@ Result<int> parse_top(const std::string& text) {
   return *value;
 }
 
+/// "false" or "no" would otherwise disable what somebody meant to keep.
+Result<void> check_disable() {
+  const char* value = std::getenv("CULET_DISABLE");
+  const std::string_view text = value == nullptr ? "" : value;
+  if (text.empty() || text == "0" || text == "1") return {};
+  return bad("CULET_DISABLE", text, "0 or 1");
+}
+
 Result<TuneOptions> parse_options(const Arguments& arguments, const Registry& registry) {
+  if (auto ok = check_disable(); !ok) return tl::unexpected(ok.error());
+  // Options win, so what they replace is not even parsed. No other thread runs yet.
+  if (arguments.backends) unsetenv("CULET_BACKENDS");
+  if (arguments.top) unsetenv("CULET_MAX_PROFILING_CONFIGS");
+  if (arguments.dump) unsetenv("CULET_DUMP");
   auto options = options_from_environment(registry);
   if (!options) return options;
   if (arguments.top) {
@@ -116,12 +129,26 @@ Result<void> check_output(const std::string& path) {
   return {};
 }
 
-Result<void> check_dump(const std::string& folder) {
+/// Text files only: a terminal, a device or a pipe nobody writes to would be read forever.
+Result<void> check_shapes(const std::string& path) {
+  const bool stream =
+      path == "/dev/stdin" || path.starts_with("/dev/fd/") || path.starts_with("/proc/self/fd/");
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return {};  // reading it says why
+  if (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode) || path == "/dev/stdin" ||
+      (stream && S_ISFIFO(info.st_mode))) {
+    return {};
+  }
+  return fail(ErrorCode::io,
+              fmt::format("--shapes: '{}' is neither a file nor standard input", shown(path)));
+}
+
+Result<void> check_dump(const std::string& folder, std::string_view option) {
   if (folder.empty()) return {};
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error || ::access(folder.c_str(), W_OK) != 0) {
-    return fail(ErrorCode::io, fmt::format("--dump: cannot write into '{}'{}{}", folder,
+    return fail(ErrorCode::io, fmt::format("{}: cannot write into '{}'{}{}", option, folder,
                                            error ? ": " : "", error ? error.message() : ""));
   }
   return {};
@@ -135,11 +162,12 @@ Result<std::vector<Problem>> read_problems(const Arguments& arguments) {
     auto problem = Problem::parse(text);
     if (!problem) {
       return fail(problem.error().code,
-                  fmt::format("problem {}: {}", text, problem.error().message));
+                  fmt::format("problem {}: {}", shown(text), problem.error().message));
     }
     given.push_back(std::move(*problem));
   }
   if (!arguments.shapes.empty()) {
+    if (auto ok = check_shapes(arguments.shapes); !ok) return tl::unexpected(ok.error());
     auto shapes = read_shapes(arguments.shapes);
     if (!shapes) return tl::unexpected(shapes.error());
     given.insert(given.end(), shapes->begin(), shapes->end());
@@ -172,7 +200,8 @@ Result<std::vector<Problem>> read_problems(const Arguments& arguments) {
 Result<DeviceSpec> open_device(const std::string& text) {
   auto device = find_device(text);
   if (!device && device.error().message.find(text) == std::string::npos) {
-    return fail(device.error().code, fmt::format("--device {}: {}", text, device.error().message));
+    return fail(device.error().code,
+                fmt::format("--device {}: {}", shown(text), device.error().message));
   }
   return device;
 }
@@ -186,6 +215,10 @@ Result<Session> open_session(const Arguments& arguments) {
   const auto format = parse_report_format(arguments.format);
   if (!format) return fail(format.error().code, "--format: " + format.error().message);
   session.format = *format;
+  if (arguments.dry_run && session.format != ReportFormat::table) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("--dry-run: writes a table only, not --format {}", arguments.format));
+  }
   auto options = parse_options(arguments, session.registry);
   if (!options) return tl::unexpected(options.error());
   session.options = std::move(*options);
@@ -193,7 +226,8 @@ Result<Session> open_session(const Arguments& arguments) {
   if (!budget) return tl::unexpected(budget.error());
   session.budget_seconds = *budget;
   if (auto ok = check_output(arguments.output); !ok) return tl::unexpected(ok.error());
-  if (auto ok = check_dump(session.options.dump_dir); !ok) return tl::unexpected(ok.error());
+  const auto dump = check_dump(session.options.dump_dir, arguments.dump ? "--dump" : "CULET_DUMP");
+  if (!dump) return tl::unexpected(dump.error());
   auto device = open_device(arguments.device);
   if (!device) return tl::unexpected(device.error());
   session.device = std::move(*device);

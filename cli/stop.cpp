@@ -9,6 +9,8 @@
 
 #include <chrono>
 
+#include "culet/settings.h"
+
 namespace culet::cli {
 namespace {
 
@@ -18,7 +20,10 @@ std::atomic<bool> stop_flag{false};
 std::atomic<int> signals{0};
 
 void on_signal(int) {
-  if (signals.fetch_add(1) > 0) _exit(kInterruptedStatus);
+  if (signals.fetch_add(1) > 0) {
+    kill_running_compilers();
+    _exit(kInterruptedStatus);
+  }
   stop_flag.store(true);
   constexpr char kText[] = "\nculet: ending after this trial (again: at once)\n";
   (void)!write(STDERR_FILENO, kText, sizeof kText - 1);
@@ -34,6 +39,10 @@ Stop::Stop(double budget_seconds) {
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  struct sigaction before {};
+  sigaction(SIGHUP, nullptr, &before);
+  hangup_ = before.sa_handler != SIG_IGN;
+  if (hangup_) sigaction(SIGHUP, &action, nullptr);
   if (budget_seconds <= 0) return;
   timer_ = std::thread([this, budget_seconds] {
     std::unique_lock lock(mutex_);
@@ -55,6 +64,7 @@ Stop::~Stop() {
   }
   signal(SIGINT, SIG_DFL);
   signal(SIGTERM, SIG_DFL);
+  if (hangup_) signal(SIGHUP, SIG_DFL);
 }
 
 const std::atomic<bool>* Stop::flag() const { return &stop_flag; }

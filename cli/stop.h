@@ -14,8 +14,9 @@ namespace culet::cli {
 
 class Stop {
  public:
-  /// Takes over SIGINT and SIGTERM: the first sets the flag, a second ends the process with status
-  /// 130. `budget_seconds` of 0 is no limit. One at a time.
+  /// Takes over SIGINT, SIGTERM and SIGHUP: the first sets the flag, a second ends the process and
+  /// the compilers it started, with status 130. A SIGHUP that is ignored (nohup) stays so.
+  /// `budget_seconds` of 0 is no limit. One at a time.
   explicit Stop(double budget_seconds);
   ~Stop();
   Stop(const Stop&) = delete;
@@ -31,6 +32,7 @@ class Stop {
   std::condition_variable wake_;
   bool done_ = false;  ///< guarded by mutex_
   std::thread timer_;
+  bool hangup_ = false;  ///< SIGHUP is taken over
 };
 
 }  // namespace culet::cli

@@ -3,6 +3,9 @@
 //
 // Whatever is wrong with the input: one line that says what, where, and what would be right, and
 // the documented exit status.
+#include <sys/wait.h>
+
+#include <cstdlib>
 #include <filesystem>
 
 #include "program.h"
@@ -38,7 +41,39 @@ const Case kCases[] = {
     {"TwoSizes", {"tune", "16x16:bf16"}, kUsage, "is not MxNxK"},
     {"NoProblem", {"tune"}, kUsage, "no problem given"},
     {"NoProblemToExplain", {"explain"}, kUsage, "PROBLEM is required"},
-    {"UnknownVerb", {"frobnicate"}, kUsage, "(see culet --help)"},
+    {"UnknownVerb",
+     {"frobnicate"},
+     kUsage,
+     "unknown verb 'frobnicate'; known are tune, rank, list"},
+    {"UnknownCacheVerb",
+     {"cache", "frob"},
+     kUsage,
+     "unknown verb 'cache frob'; known are path, ls"},
+    {"EmptyBudget", {"tune", "8x8x8:f32", "--budget", ""}, kUsage, "--budget: the value is empty"},
+    {"EmptyM", {"tune", "8x8x8:f32", "--m", ""}, kUsage, "--m: the value is empty"},
+    {"EmptyDump", {"tune", "8x8x8:f32", "--dump", ""}, kUsage, "--dump: the value is empty"},
+    {"EmptyShapes", {"tune", "--shapes", ""}, kUsage, "--shapes: the value is empty"},
+    {"EmptyOutput", {"tune", "8x8x8:f32", "-o", ""}, kUsage, "--output: the value is empty"},
+    {"EmptyCache", {"cache", "ls", "--cache", ""}, kUsage, "--cache: the value is empty"},
+    {"EmptyBackends", {"rank", "8x8x8:f32", "--backends", ""}, kUsage, "--backends: the value"},
+    {"LoneComma", {"rank", "8x8x8:f32", "--backends", ","}, kUsage, "--backends: ',' has an empty"},
+    {"TrailingComma",
+     {"rank", "8x8x8:f32", "--m", "1,2,"},
+     kUsage,
+     "--m: '1,2,' has an empty item"},
+    {"NumberAsOutput", {"rank", "8x8x8:f32", "-o", "-5/x"}, kIo, "no folder '-5'"},
+    {"NumberAsDevice", {"rank", "8x8x8:f32", "--device", "-1"}, kUsage, "'-1'"},
+    {"NumberAsFormat", {"rank", "8x8x8:f32", "--format", "-1"}, kUsage, "'-1'"},
+    {"DryRunAsJson",
+     {"tune", "8x8x8:f32", "--dry-run", "--format", "json"},
+     kUsage,
+     "--dry-run: writes a table only, not --format json"},
+    {"ShapesIsADevice", {"rank", "--shapes", "/dev/zero"}, kIo, "'/dev/zero' is neither a file"},
+    {"InvalidUtf8", {"rank", "8x8x8:\xff\xc3"}, kUsage, "problem 8x8x8:??: "},
+    {"LongProblem",
+     {"rank", std::string(5000, 'x')},
+     kUsage,
+     "problem " + std::string(80, 'x') + "...: "},
     {"UnknownOption", {"tune", "8x8x8:f32", "--frob"}, kUsage, "--frob"},
     {"MissingShapes", {"tune", "--shapes", "/nowhere/x.shapes"}, kIo, "/nowhere/x.shapes"},
     {"UnknownFormat", {"rank", "8x8x8:f32", "--format", "xml"}, kUsage, "table, json, csv, md"},
@@ -81,6 +116,12 @@ TEST_F(BadFiles, ShapesFileNamesTheLine) {
   expect_error(run({"rank", "--shapes", file("my.shapes")}), kUsage, "my.shapes:4: layout: 'zz'");
 }
 
+TEST_F(BadFiles, ShapesFileIsFarTooLarge) {
+  write("my.shapes", "");
+  std::filesystem::resize_file(file("my.shapes"), (std::uintmax_t{64} << 20) + 1);
+  expect_error(run({"rank", "--shapes", file("my.shapes")}), kIo, "more than 67108864 bytes");
+}
+
 TEST_F(BadFiles, EmptyShapesFile) {
   write("my.shapes", "# nothing\n");
   expect_error(run({"rank", "--shapes", file("my.shapes")}), kUsage, "holds no problem");
@@ -93,6 +134,49 @@ TEST_F(BadFiles, ShapesIsAFolder) {
 TEST_F(BadFiles, UnknownBackendInTheEnvironment) {
   expect_error(run({"rank", "8x8x8:f32"}, {{"CULET_BACKENDS", "mkl"}}), kUsage,
                "CULET_BACKENDS: unknown backend 'mkl'; known are");
+  // An option replaces it.
+  const Ended replaced = run({"rank", "8x8x8:f32", "--backends", "reference", "--device", "cpu:1"},
+                             {{"CULET_BACKENDS", "mkl"}});
+  EXPECT_EQ(replaced.status, 0) << replaced.err;
+}
+
+TEST_F(BadFiles, NonsenseInTheEnvironmentIsNamed) {
+  expect_error(run({"rank", "8x8x8:f32"}, {{"CULET_DISABLE", "no"}}), kUsage,
+               "CULET_DISABLE: 'no' is not 0 or 1");
+  expect_error(run({"rank", "8x8x8:f32", "--device", "cpu"}, {{"CULET_THREADS", "few"}}), kUsage,
+               "CULET_THREADS: 'few'");
+  expect_error(run({"tune", "8x8x8:f32"}, {{"CULET_DUMP", "/dev/null/x"}}), kIo,
+               "CULET_DUMP: cannot write into");
+}
+
+TEST_F(BadFiles, HelpThatCannotBeWritten) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  const int status = std::system(CULET_PROGRAM " --help >/dev/full 2>/dev/null");
+  EXPECT_EQ(WEXITSTATUS(status), kIo);
+}
+
+TEST_F(BadFiles, VerifySaysThatTheStoreWasDamaged) {
+  std::filesystem::create_directories(file("store"));
+  write("store/culet.sqlite", "this is not a database");
+  const Ended result = run({"cache", "verify", "--cache", file("store")});
+  EXPECT_EQ(result.status, kIo);
+  EXPECT_NE(result.out.find("culet.sqlite.damaged"), std::string::npos) << result.out;
+  EXPECT_EQ(result.out.find("all whole"), std::string::npos) << result.out;
+  // What took its place is whole.
+  EXPECT_EQ(run({"cache", "verify", "--cache", file("store")}).status, 0);
+}
+
+TEST_F(BadFiles, LookingForAStoreMakesNone) {
+  for (const char* verb : {"ls", "verify", "clear"}) {
+    const Ended result = run({"cache", verb});
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.out, "no store at " + file(".cache/culet/culet.sqlite") + "\n");
+    expect_error(run({"cache", verb, "--cache", file("x")}), kIo, "no store at " + file("x"));
+  }
+  expect_error(run({"cache", "show", "8x8x8:f32"}), kIo, "no store at");
+  EXPECT_EQ(run({"cache", "path"}).out, file(".cache/culet/culet.sqlite") + "\n");
+  EXPECT_FALSE(std::filesystem::exists(file(".cache")));
+  EXPECT_FALSE(std::filesystem::exists(file("x")));
 }
 
 TEST_F(BadFiles, BadNumberInTheEnvironment) {

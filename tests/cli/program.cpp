@@ -80,11 +80,11 @@ Ended Cli::run(const std::vector<std::string>& arguments,
 }
 
 Ended Cli::run_and_interrupt(const std::vector<std::string>& arguments, double after_seconds,
-                             int times) {
+                             int times, int signal) {
   const pid_t child = start(arguments, {});
   std::this_thread::sleep_for(std::chrono::duration<double>(after_seconds));
   for (int i = 0; i < times; ++i) {
-    kill(child, SIGINT);
+    kill(child, signal);
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   return finish(child);

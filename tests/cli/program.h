@@ -28,9 +28,10 @@ class Cli : public ::testing::Test {
   /// default store lie in the test's folder.
   Ended run(const std::vector<std::string>& arguments,
             const std::map<std::string, std::string>& environment = {});
-  /// The same, but sends SIGINT `times` times once standard error or the store shows life.
+  /// The same, but sends SIGINT, or another signal, `times` times once standard error or the store
+  /// shows life.
   Ended run_and_interrupt(const std::vector<std::string>& arguments, double after_seconds,
-                          int times);
+                          int times, int signal = 2);
 
   std::string file(const std::string& name) const { return folder_ + "/" + name; }
   void write(const std::string& name, const std::string& text) const;

@@ -3,6 +3,8 @@
 //
 // What each verb prints and leaves behind, with the backend that is always there, so that the tests
 // pass on a machine without any vendor library.
+#include <signal.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <sstream>
@@ -255,6 +257,12 @@ TEST_F(Verbs, AnInterruptKeepsWhatWasFinished) {
   const std::string first = root["reports"][0]["problem"];
   const Ended again = run(quick({"tune", first, "--format", "json"}));
   EXPECT_EQ(again.json()["counts"]["timed"], 0) << again.out;
+}
+
+TEST_F(Verbs, AClosedTerminalIsAnInterrupt) {
+  const Ended result = run_and_interrupt(many_problems(), 1.5, 1, SIGHUP);
+  EXPECT_EQ(result.status, 130) << result.err;
+  EXPECT_NE(result.err.find("interrupted after"), std::string::npos) << result.err;
 }
 
 TEST_F(Verbs, ASecondInterruptEndsAtOnce) {
