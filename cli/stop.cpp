@@ -62,6 +62,9 @@ Stop::~Stop() {
     wake_.notify_all();
     timer_.join();
   }
+  // While an interrupted run delivers what it has, a second signal still means: at once, status
+  // 130.
+  if (interrupted()) return;
   signal(SIGINT, SIG_DFL);
   signal(SIGTERM, SIG_DFL);
   if (hangup_) signal(SIGHUP, SIG_DFL);
