@@ -136,9 +136,7 @@ std::vector<TuneReport> ranked_reports() {
 }
 
 void expect_golden(const std::string& got, const std::string& name) {
-  const std::string path =
-      (std::filesystem::path(__FILE__).parent_path() / "../../golden/report" / name)
-          .lexically_normal();
+  const std::string path = std::filesystem::path(CULET_GOLDEN_DIR) / "report" / name;
   if (std::getenv("CULET_UPDATE_GOLDEN") != nullptr) {
     std::filesystem::create_directories(std::filesystem::path(path).parent_path());
     ASSERT_TRUE(write_file_atomically(path, got).has_value());
