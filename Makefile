@@ -57,4 +57,4 @@ install: build ## Install to PREFIX (default /usr/local)
 	@cmake --install build --prefix $(or $(PREFIX),/usr/local)
 
 clean: ## Remove all build folders
-	rm -rf build build-debug build-asan build-tsan build-clang
+	rm -rf build build-debug build-asan build-tsan build-clang build*-client

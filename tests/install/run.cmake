@@ -41,12 +41,12 @@ elseif(WAY STREQUAL find_package)
   step("building" ${CMAKE_COMMAND} --build ${WORK}/find_package)
   run_client(${WORK}/find_package/client)
 elseif(WAY STREQUAL add_subdirectory)
-  file(REMOVE_RECURSE ${WORK}/add_subdirectory)
-  # The whole library is compiled once more: without optimisation, which takes a third of the time.
-  step("configuring" ${CMAKE_COMMAND} -S ${client} -B ${WORK}/add_subdirectory ${configure} -DCMAKE_BUILD_TYPE=None
+  # Beside the build folder, not in it: relative paths are the same from there, so ccache finds the library's objects.
+  file(REMOVE_RECURSE ${BUILD}-client)
+  step("configuring" ${CMAKE_COMMAND} -S ${client} -B ${BUILD}-client ${configure}
        -DCULET_SOURCE=${SOURCE} -DCULET_WERROR=${WERROR})
-  step("building" ${CMAKE_COMMAND} --build ${WORK}/add_subdirectory --target client)
-  run_client(${WORK}/add_subdirectory/client)
+  step("building" ${CMAKE_COMMAND} --build ${BUILD}-client --target client)
+  run_client(${BUILD}-client/client)
 elseif(WAY STREQUAL pkg_config)
   find_program(PKG_CONFIG pkg-config)
   if(NOT PKG_CONFIG)
