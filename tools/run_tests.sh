@@ -12,6 +12,10 @@ shift 2
 results=$folder/ctest.xml
 rm -f "$results"
 
+# As in tools/build.sh: the install test compiles culet again, in another folder.
+CCACHE_BASEDIR=$(pwd -P)
+export CCACHE_BASEDIR CCACHE_NOHASHDIR=1
+
 # Tests never see the user's settings or store.
 for name in $(env | sed -n 's/^\(CULET_[A-Z_]*\)=.*/\1/p'); do unset "$name"; done
 
