@@ -6,7 +6,7 @@
 // whole rows of B past its lanes, 16 bytes a lane, several loads in flight; A comes from L1. Warps
 // of a block may share rows and split their k between them.
 //
-// Measured on an H200: two rows of B a warp with two loads each in flight and many resident warps
+// Prototypes on an H200: two rows of B a warp with two loads each in flight and many resident warps
 // beat deeper unrolling with fewer warps, and A through L1 beats staging it in shared memory.
 #pragma once
 #include "operands.cuh"

@@ -117,7 +117,7 @@ class Gemv final : public KernelFamily {
     // unpacking A, as issue slots.
     const double slots = m + 1 + 1.5 * m / static_cast<double>(shape.rows);
     f.math_ops = 2.0 * slots * static_cast<double>(p.n) * static_cast<double>(p.k * p.batch);
-    f.math_efficiency = 0.65;  // measured issue rate of this loop on an H200
+    f.math_efficiency = 0.65;  // of a prototype of this loop on an H200
     f.dram_bytes = p.compulsory_bytes();
     f.l2_bytes = f.dram_bytes + weights * m / static_cast<double>(shape.tile_rows());
     f.shared_bytes = weights * m / static_cast<double>(shape.rows);  // A through L1

@@ -157,7 +157,7 @@ class Sm90Stream final : public KernelFamily {
     f.bytes_in_flight = static_cast<double>(std::min<std::int64_t>(resident, 2) * shape.stages *
                                             shape.boxes * shape.rows * 128);
     const double m8 = static_cast<double>(shape.width) / 8;
-    // Measured: barriers and the first copy 0.6 us; a cluster's two barriers and remote reads 0.7
+    // Prototypes: barriers and the first copy 0.6 us; a cluster's two barriers and remote reads 0.7
     // us and 0.25 us for every 8 rows of A; parts of several warpgroups 0.1 us.
     f.extra_seconds = 0.6e-6 + (shape.cluster > 1 ? 0.7e-6 + 0.25e-6 * (m8 - 1) : 0) +
                       0.1e-6 * static_cast<double>(shape.groups - 1) +
