@@ -38,6 +38,8 @@ std::string loader_error() {
   return text == nullptr ? "unknown error" : text;
 }
 
+std::string path_of(int file) { return fmt::format("/proc/self/fd/{}", file); }
+
 std::string temporary_folder() {
   const char* chosen = std::getenv("TMPDIR");
   return chosen != nullptr && *chosen != '\0' ? chosen : "/tmp";
@@ -50,7 +52,7 @@ Result<void> SharedObject::open(const std::string& bytes) {
   // path, and a descriptor's number used again would give it the old library.
   file_ = memfd_create("culet-kernel", MFD_CLOEXEC);
   if (file_ >= 0 && write_all(file_, bytes)) {
-    handle_ = dlopen(fmt::format("/proc/self/fd/{}", file_).c_str(), RTLD_NOW | RTLD_LOCAL);
+    handle_ = dlopen(path_of(file_).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle_ != nullptr) return {};
   }
   const std::string in_memory = file_ < 0 ? std::strerror(errno) : loader_error();
@@ -85,7 +87,15 @@ Result<std::shared_ptr<SharedObject>> SharedObject::load(const std::string& byte
 
 SharedObject::~SharedObject() {
   if (handle_ != nullptr) dlclose(handle_);
-  if (file_ >= 0) close(file_);
+  if (file_ < 0) return;
+  // Some libraries cannot be unloaded: with g++, those that have a static variable in an inline
+  // function. Such a one keeps its descriptor, and with it its path, to the end.
+  void* still_loaded = dlopen(path_of(file_).c_str(), RTLD_NOW | RTLD_NOLOAD);
+  if (still_loaded != nullptr) {
+    dlclose(still_loaded);
+    return;
+  }
+  close(file_);
 }
 
 void* SharedObject::symbol(const std::string& name) const { return dlsym(handle_, name.c_str()); }

@@ -164,5 +164,18 @@ TEST_F(HostStep, SameBytesLoadOnceOthersApart) {
   }
 }
 
+TEST_F(HostStep, LibrariesThatStayLoadedAreNotMistakenForOthers) {
+  // What cannot be unloaded (`-z nodelete`; with g++ any static variable of an inline function)
+  // stays known to the loader by its path: a kernel loaded later must not get that code. It once
+  // did, with the other's scratch size, and wrote beyond it.
+  for (int i = 10; i < 14; ++i) {
+    const std::string bytes =
+        compile_shared(kHostKernels, "-Wl,-z,nodelete -DMARKER=" + std::to_string(i));
+    auto object = SharedObject::load(bytes);
+    ASSERT_TRUE(object);
+    EXPECT_EQ(*static_cast<int*>((*object)->symbol("culet_marker")), i);
+  }
+}
+
 }  // namespace
 }  // namespace culet::test
