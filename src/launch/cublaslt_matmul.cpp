@@ -260,10 +260,12 @@ Result<void> make_preference(const Library& library, const Problem& p, Descripto
   align(P::kAlignB, std::min(p.align_a, 256));
   align(P::kAlignC, std::min(p.align_d, 256));
   align(P::kAlignD, std::min(p.align_d, 256));
-  if (status && p.deterministic) {
-    // Everything but the in-place reduction, whose order of additions varies.
-    status = set(library.preference_set, out, P::kReductionMask, std::uint32_t{2 | 4});
-  }
+  // Partial sums of split k are added in the compute type (2), in D's memory (1) or in D's dtype
+  // (4). The latter two round each partial sum to D's dtype, which is wrong by more than one
+  // rounding where D is narrower than the accumulator; (1) also adds in no fixed order.
+  std::uint32_t reductions = 2;
+  if (bits(p.d) >= 32) reductions |= p.deterministic ? 4U : 1U | 4U;
+  if (status) status = set(library.preference_set, out, P::kReductionMask, reductions);
   return status;
 }
 

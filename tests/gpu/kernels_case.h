@@ -13,13 +13,14 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "backends/backends.h"
 #include "base/parallel.h"
 #include "compile/compiler.h"
 #include "culet/cache.h"
+#include "culet/registry.h"
 #include "gpu_case.h"
 
 namespace culet::test {
@@ -32,13 +33,10 @@ inline Compiler& compiler() {
 }
 
 inline const Backend& family(const std::string& name) {
-  static const std::shared_ptr<const Backend> all[] = {
-      make_sm90_dense_backend(), make_simt_backend(), make_pointwise_backend()};
-  for (const auto& backend : all) {
-    if (backend->name() == name) return *backend;
-  }
-  ADD_FAILURE() << name;
-  return *all[0];
+  static const Registry registry = Registry::standard();
+  const Backend* backend = registry.find(name);
+  if (backend == nullptr) throw std::invalid_argument("no backend '" + name + "'");
+  return *backend;
 }
 
 inline Result<Plan> plan_of(const Problem& problem, const std::string& backend,
