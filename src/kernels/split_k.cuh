@@ -12,7 +12,7 @@ namespace culet::kernels {
 
 struct SplitWorkspace {
   u32* counters;    ///< one a warpgroup and output tile, zero between runs
-  float* partials;  ///< parts: [tile][split][warpgroup][register][thread]
+  float* partials;  ///< parts, of 4 bytes: [tile][split][warpgroup][register][thread]
 };
 
 CULET_DEVICE void load_four_in_order(const float* from, float (&x)[4]) {
@@ -21,15 +21,22 @@ CULET_DEVICE void load_four_in_order(const float* from, float (&x)[4]) {
                : "l"(from)
                : "memory");
 }
+CULET_DEVICE void load_four_in_order(const i32* from, i32 (&x)[4]) {
+  asm volatile("ld.global.v4.s32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+               : "l"(from)
+               : "memory");
+}
 
 /// `slot` numbers (output tile, warpgroup); `parts` points at this warpgroup's part 0, further
-/// parts follow `stride` floats apart. Returns whether this warpgroup now holds the sum.
-template <int Blocks, int Registers>
-CULET_DEVICE bool sum_splits(float (&values)[Blocks][Registers], u32* counter, float* parts,
+/// parts follow `stride` numbers apart. Sums are float or i32. Returns whether this warpgroup now
+/// holds the sum.
+template <class T, int Blocks, int Registers>
+CULET_DEVICE bool sum_splits(T (&values)[Blocks][Registers], u32* counter, T* parts,
                              i64 stride, int split, int splits, int thread, int barrier) {
   static_assert(Registers % 4 == 0, "registers travel in fours");
   struct alignas(16) Four {
-    float x[4];
+    T x[4];
   };
   Four* own = reinterpret_cast<Four*>(parts + split * stride) + thread;
 #pragma unroll
@@ -55,7 +62,7 @@ CULET_DEVICE bool sum_splits(float (&values)[Blocks][Registers], u32* counter, f
 #pragma unroll
     for (int i = 0; i < Registers; ++i) values[block][i] = 0;
   }
-  const float* from = parts + 4 * thread;
+  const T* from = parts + 4 * thread;
 #pragma unroll 1
   for (int part = 0; part < splits; ++part, from += stride) {
 #pragma unroll
@@ -63,7 +70,7 @@ CULET_DEVICE bool sum_splits(float (&values)[Blocks][Registers], u32* counter, f
 #pragma unroll
       for (int i = 0; i < Registers; i += 4) {
         // In program order, so that few loads are in flight: the sum already fills the registers.
-        float x[4];
+        T x[4];
         load_four_in_order(from + (block * Registers + i) * 128, x);
 #pragma unroll
         for (int j = 0; j < 4; ++j) values[block][i + j] += x[j];
