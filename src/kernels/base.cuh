@@ -51,5 +51,9 @@ template <class T>
 CULET_HD constexpr T smaller(T x, T y) {
   return y < x ? y : x;
 }
+template <class T>
+CULET_HD constexpr T larger(T x, T y) {
+  return x < y ? y : x;
+}
 
 }  // namespace culet::kernels

@@ -73,6 +73,13 @@ CULET_DEVICE void cluster_sync() {
       "barrier.cluster.wait.acquire.aligned;" ::
           : "memory");
 }
+/// The two halves of cluster_sync(), with other work in between.
+CULET_DEVICE void cluster_arrive() {
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+CULET_DEVICE void cluster_wait() {
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
 CULET_DEVICE u32 cluster_rank() {
   u32 rank;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
@@ -80,6 +87,10 @@ CULET_DEVICE u32 cluster_rank() {
 }
 CULET_DEVICE void barrier_sync(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+/// Counts towards a barrier_sync() of others, without waiting for it.
+CULET_DEVICE void barrier_arrive(int id, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 /// Barrier that also tells every thread whether any of them came with `value` set.
 CULET_DEVICE bool barrier_any(int id, int threads, bool value) {
@@ -132,6 +143,16 @@ CULET_DEVICE void tma_load(u32 shared, const TensorMap* map, u32 barrier, i32 x,
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
       " [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(shared),
+      "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z)
+      : "memory");
+}
+/// The same for data that nobody reads again soon: L2 gives it up first.
+CULET_DEVICE void tma_load_once(u32 shared, const TensorMap* map, u32 barrier, i32 x, i32 y,
+                                i32 z) {
+  asm volatile(
+      "{ .reg .b64 policy; createpolicy.fractional.L2::evict_first.b64 policy, 1.0;"
+      " cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".L2::cache_hint [%0], [%1, {%3, %4, %5}], [%2], policy; }" ::"r"(shared),
       "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z)
       : "memory");
 }
