@@ -15,7 +15,7 @@ namespace {
 
 /// ptxas' -v puts registers, stack frames and spills into the log, where tests look for them.
 const std::vector<std::string>& fixed_options() {
-  static const std::vector<std::string> options = {"--std=c++17", "--ptxas-options=-v"};
+  static const std::vector<std::string> options = {"--std=c++20", "--ptxas-options=-v"};
   return options;
 }
 

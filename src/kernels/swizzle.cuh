@@ -5,7 +5,7 @@
 // WGMMA reads them by, and in the registers that WGMMA leaves its result in. Pure index maths,
 // which host tests check against straightforward definitions.
 #pragma once
-#include "base.cuh"
+#include "layout.cuh"
 
 namespace culet::kernels {
 
@@ -15,7 +15,7 @@ namespace culet::kernels {
 template <int Span>
 CULET_HD constexpr u32 swizzle(u32 offset) {
   static_assert(Span == 32 || Span == 64 || Span == 128, "a span the copy engine has");
-  return offset ^ ((offset >> 3) & ((Span / 16 - 1) << 4));
+  return Swizzle{Span == 32 ? 1 : Span == 64 ? 2 : 3, 4, 3}(offset);
 }
 
 /// Rows of 128 bytes, swizzled by 128: eight rows make an atom of this many bytes.
@@ -34,12 +34,17 @@ CULET_HD constexpr u64 descriptor_at(u64 descriptor, u32 bytes) {
 }
 
 /// Row and column, within a 64 x N result, of accumulator register `index` of a thread of the
-/// warpgroup (PTX ISA, "Register fragments for wgmma.mma_async.m64nNk16", matrix D).
+/// warpgroup, as layouts of (thread, register) (PTX ISA, "Register fragments for
+/// wgmma.mma_async.m64nNk16", matrix D).
 CULET_HD constexpr int fragment_row(int thread, int index) {
-  return (thread / 32) * 16 + (thread % 32) / 4 + 8 * ((index / 2) % 2);
+  constexpr Layout kRow =
+      modes(modes(leaf(4, 0), leaf(8, 1), leaf(4, 16)), modes(leaf(2, 0), leaf(2, 8), leaf(64, 0)));
+  return offset_of<kRow>(thread, index);
 }
 CULET_HD constexpr int fragment_column(int thread, int index) {
-  return (index / 4) * 8 + (thread % 4) * 2 + index % 2;
+  constexpr Layout kColumn =
+      modes(modes(leaf(4, 2), leaf(8, 0), leaf(4, 0)), modes(leaf(2, 1), leaf(2, 0), leaf(64, 8)));
+  return offset_of<kColumn>(thread, index);
 }
 
 /// The row and the 8-column group whose address a lane gives to a four-matrix `stmatrix` that
