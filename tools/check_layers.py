@@ -46,12 +46,14 @@ PUBLIC = {
     "candidate": "candidate", "host_kernel": "candidate", "device": "device",
     "backend": "backends", "ranking": "ranking", "registry": "backends", "report": "report",
     "cache": "cache", "plan": "launch", "tuner": "tuner", "matmul": "tuner", "culet": "report",
-    "settings": "tuner", "doctor": "report", "bundle": "bundle", "capi": "capi",
+    "settings": "tuner", "worker": "tuner", "doctor": "report", "bundle": "bundle", "capi": "capi",
 }
 
 MAX_HOST_LINES = 500
 HOST = (".h", ".cpp")
 INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')
+# What a raw string holds is another program's text: a kernel's source, say.
+RAW_STRING = re.compile(r'R"(\w*)\(.*?\)\1"', re.DOTALL)
 SYSTEM = re.compile(r"\s*#\s*include\s*<([^>]+)>")
 LAYER_OF = {module: layer for layer, modules in enumerate(LAYERS) for module in modules}
 
@@ -181,7 +183,8 @@ def check_file(root, path):
     """All findings in one file, as (line, text)."""
     found = []
     with open(os.path.join(root, path), encoding="utf-8") as file:
-        lines = file.read().splitlines()
+        text = file.read()
+    lines = RAW_STRING.sub(lambda raw: "\n" * raw.group().count("\n"), text).splitlines()
     for number, line in enumerate(lines, 1):
         match = INCLUDE.match(line)
         if match:

@@ -41,6 +41,12 @@ class CheckLayers(unittest.TestCase):
         self.assertEqual(found[0][0], 2)
         self.assertIn(why, found[0][1])
 
+    def test_raw_strings_are_not_code(self):
+        kernel = 'const char* k = R"(\n#include "any.cuh"\n)";\n'
+        self.assertEqual(self.findings("src/cache/store.cpp", kernel), [])
+        found = self.findings("src/cache/store.cpp", kernel + '#include "tuner/race.h"\n')
+        self.assertEqual([line for line, _ in found], [4])
+
     def test_lower_layers_are_fine(self):
         self.accepts("src/cache/store.cpp", '"base/files.h"')
         self.accepts("src/cache/store.cpp", '"store.h"')

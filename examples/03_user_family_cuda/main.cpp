@@ -12,22 +12,31 @@
 namespace {
 
 // A square tile of D a block, through shared memory: the textbook kernel. kTile x kTile threads.
+// Where elements stand in shared memory is a layout of culet's layout algebra: (row, column) of a
+// tile, with a row one element longer than the tile, so that a column's elements meet no bank
+// twice.
 constexpr const char* kSource = R"(
+#include "layout.cuh"
+using namespace culet::kernels;
+
 extern "C" __global__ void __launch_bounds__(kTile * kTile)
 example_tile(const float* a, const float* b, float* d, long long m, long long n, long long k,
              long long lda, long long ldb, long long ldd) {
-  __shared__ float tile_a[kTile][kTile + 1];
-  __shared__ float tile_b[kTile][kTile + 1];
+  constexpr Layout kShared = modes(leaf(kTile, kTile + 1), leaf(kTile, 1));
+  __shared__ float tile_a[kShared.cosize()];
+  __shared__ float tile_b[kShared.cosize()];
   const int x = threadIdx.x, y = threadIdx.y;
   const long long row = (long long)blockIdx.y * kTile + y;
   const long long column0 = (long long)blockIdx.x * kTile;
   float sum = 0;
   for (long long k0 = 0; k0 < k; k0 += kTile) {
     const bool in_k = k0 + x < k;
-    tile_a[y][x] = in_k && row < m ? a[row * lda + k0 + x] : 0.0f;
-    tile_b[y][x] = in_k && column0 + y < n ? b[(column0 + y) * ldb + k0 + x] : 0.0f;
+    tile_a[offset_of<kShared>(y, x)] = in_k && row < m ? a[row * lda + k0 + x] : 0.0f;
+    tile_b[offset_of<kShared>(y, x)] = in_k && column0 + y < n ? b[(column0 + y) * ldb + k0 + x] : 0.0f;
     __syncthreads();
-    for (int i = 0; i < kTile; ++i) sum += tile_a[y][i] * tile_b[x][i];
+    for (int i = 0; i < kTile; ++i) {
+      sum += tile_a[offset_of<kShared>(y, i)] * tile_b[offset_of<kShared>(x, i)];
+    }
     __syncthreads();
   }
   if (row < m && column0 + x < n) d[row * ldd + column0 + x] = sum;

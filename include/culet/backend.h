@@ -86,6 +86,8 @@ enum class SourceLanguage : std::uint8_t { cuda, cpp };
 /// Source of a kernel, one self-contained translation unit.
 struct Source {
   SourceLanguage language = SourceLanguage::cuda;
+  /// May `#include` culet's own device headers by name ("layout.cuh", the layout algebra); there
+  /// are no others.
   std::string text;
   std::string entry;                 ///< the kernel's (extern "C") symbol
   std::vector<std::string> options;  ///< further compiler options

@@ -53,10 +53,9 @@ std::string resolve(std::string_view from, std::string_view included) {
   return embedded_kernel(beside).data() != nullptr ? beside : std::string(included);
 }
 
-void append_flat(std::string_view name, std::set<std::string, std::less<>>* done,
-                 std::string* out) {
-  if (!done->emplace(name).second) return;
-  const std::string_view text = embedded_kernel(name);
+void append_flat(std::string_view name, std::string_view text,
+                 std::set<std::string, std::less<>>* done, std::string* out) {
+  if (!name.empty() && !done->emplace(name).second) return;
   for (std::string_view line :
        split(text.ends_with('\n') ? text.substr(0, text.size() - 1) : text, '\n')) {
     if (is_pragma_once(line)) continue;
@@ -64,7 +63,7 @@ void append_flat(std::string_view name, std::set<std::string, std::less<>>* done
     if (!included.empty()) {
       const std::string target = resolve(name, included);
       if (embedded_kernel(target).data() != nullptr) {
-        append_flat(target, done, out);
+        append_flat(target, embedded_kernel(target), done, out);
         continue;
       }
     }
@@ -132,7 +131,14 @@ std::string flatten(std::string_view name) {
   std::string out;
   if (embedded_kernel(name).data() == nullptr) return out;
   std::set<std::string, std::less<>> done;
-  append_flat(name, &done, &out);
+  append_flat(name, embedded_kernel(name), &done, &out);
+  return out;
+}
+
+std::string flatten_text(std::string_view text) {
+  std::string out;
+  std::set<std::string, std::less<>> done;
+  append_flat("", text, &done, &out);
   return out;
 }
 

@@ -22,6 +22,8 @@ std::vector<std::string> embedded_kernel_names();
 /// The file with every `#include "other"` of an embedded file replaced, once each, by its text.
 /// `#pragma once` lines go.
 std::string flatten(std::string_view name);
+/// The same for a text that is no embedded file: a user's kernel that includes "layout.cuh", say.
+std::string flatten_text(std::string_view text);
 
 /// The epilogue as statements in the common subset of C++ and CUDA C++: from `float acc`, with
 /// `operand_names[i]` (an expression of type float for the element's operand i), ending in `return

@@ -3,6 +3,7 @@
 //
 // What every hand-written kernel template does to become code: describe, compile, say how to
 // launch.
+#include "codegen/codegen.h"
 #include "culet/backend.h"
 
 namespace culet {
@@ -13,6 +14,7 @@ Result<BuiltStep> KernelFamily::build(const Problem& problem, const Step& step,
   if (!text) return tl::unexpected<Error>(text.error());
   auto spec = launch(problem, step, device);
   if (!spec) return tl::unexpected<Error>(spec.error());
+  text->text = flatten_text(text->text);
   auto artifact = context.compile(*text, device);
   if (!artifact) return tl::unexpected<Error>(artifact.error());
   return BuiltStep{step, std::move(*artifact), std::move(*spec)};

@@ -82,6 +82,11 @@ TEST(EmbeddedKernels, FlattenLeavesNoIncludeOfOurs) {
     EXPECT_GE(flat.size() + 16, embedded_kernel(name).size() / 2);
   }
   EXPECT_EQ(flatten("no_such_file.h"), "");
+  const std::string user = flatten_text("#include \"layout.cuh\"\n#include <cmath>\nint x;\n");
+  EXPECT_NE(user.find("struct Layout"), std::string::npos);
+  EXPECT_EQ(user.find("#include \""), std::string::npos);
+  EXPECT_NE(user.find("#include <cmath>\nint x;\n"), std::string::npos);
+  EXPECT_EQ(flatten_text("int y;\n"), "int y;\n");
 }
 
 TEST(DeviceDtypes, HaveTheirTextNames) {

@@ -261,7 +261,8 @@ TEST(ParallelFor, AnExceptionComesBackAfterAllJobs) {
 /// A family whose source, launch and failure are planted.
 class PlantedFamily final : public KernelFamily {
  public:
-  explicit PlantedFamily(std::string body) : body_(std::move(body)) {}
+  explicit PlantedFamily(const std::string& body) : source_(host_source(body)) {}
+  explicit PlantedFamily(Source source) : source_(std::move(source)) {}
   std::string_view name() const override { return "planted"; }
   std::string version() const override { return "1"; }
   DeviceKind device_kind() const override { return DeviceKind::cpu; }
@@ -272,7 +273,7 @@ class PlantedFamily final : public KernelFamily {
     return std::nullopt;
   }
   Result<Source> source(const Problem&, const Step&, const DeviceSpec&) const override {
-    return host_source(body_);
+    return source_;
   }
   Result<LaunchSpec> launch(const Problem&, const Step&, const DeviceSpec&) const override {
     LaunchSpec spec;
@@ -281,7 +282,7 @@ class PlantedFamily final : public KernelFamily {
   }
 
  private:
-  std::string body_;
+  Source source_;
 };
 
 TEST(KernelFamily, BuildsThroughTheContext) {
@@ -296,6 +297,28 @@ TEST(KernelFamily, BuildsThroughTheContext) {
   const auto failed = PlantedFamily("nonsense;").build({}, step, host_device(), compiler);
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().code, ErrorCode::build_failed);
+}
+
+TEST(KernelFamily, SourcesMayIncludeTheLayoutAlgebra) {
+  SKIP_WITHOUT(SourceLanguage::cuda, cuda_device("sm_90a"));
+  Compiler compiler(nullptr);
+  Source source = cuda_source();
+  source.text = R"(
+#include "layout.cuh"
+using namespace culet::kernels;
+extern "C" __global__ void culet_test_entry(float* p) {
+  constexpr Layout kPadded = modes(leaf(16, 17), leaf(16, 1));
+  __shared__ float tile[kPadded.cosize()];
+  tile[offset_of<kPadded>(threadIdx.y, threadIdx.x)] = p[threadIdx.x];
+  __syncthreads();
+  p[threadIdx.y] = tile[offset_of<kPadded>(threadIdx.x, threadIdx.y)];
+}
+)";
+  const auto built =
+      PlantedFamily(source).build({}, {"planted", {}, Part::all}, cuda_device("sm_90a"), compiler);
+  ASSERT_TRUE(built) << built.error().message << built.error().detail;
+  EXPECT_NE(built->artifact.log.find(" 0 bytes stack frame"), std::string::npos)
+      << built->artifact.log;
 }
 
 }  // namespace
