@@ -21,6 +21,7 @@ Registry Registry::standard() {
            make_sm90_dense_backend(),
            make_sm90_stream_backend(),
            make_gemv_backend(),
+           make_mma_backend(),
            make_simt_backend(),
            make_pointwise_backend(),
            make_openblas_backend(),

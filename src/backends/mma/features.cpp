@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// What the ranking model is told about a configuration of the general tensor-core kernel.
+#include <algorithm>
+#include <cmath>
+
+#include "backends/mma/mma_config.h"
+
+namespace culet::mma {
+
+namespace {
+
+double count(std::int64_t x) { return static_cast<double>(x); }
+
+/// mma.sync reaches 62 to 66 % of the rate of Hopper's warpgroup instructions, which device data
+/// state (reported for an H100); on older parts it is what they state.
+double math_efficiency(const DeviceSpec& device) {
+  return device.architecture.starts_with("sm_90") ? 0.62 : 0.9;
+}
+
+/// Filling a stage, its barrier and the first fragments: a block's time for a tile of k, however
+/// small it is. Not fitted yet.
+constexpr double kStageSeconds = 2.0e-7;
+/// The same where operands pass through registers, one tile ahead: a trip to L2 and back.
+constexpr double kRegisterStageSeconds = 7.0e-7;
+
+}  // namespace
+
+Features features_of(const MmaConfig& c, const Problem& p, const DeviceSpec& device) {
+  const Grid grid = grid_of(c, p, p.m);
+  const Access a = access_a(p), b = access_b(p);
+  const double size = bits(p.a) / 8.0, size_d = bits(p.d) / 8.0;
+  const double tiles = count(grid.pieces) / c.splits;
+  const double padded_k = count(grid.k_tiles * c.tile_k);
+  const double bytes_a = tiles * c.tile_m * padded_k * size;
+  const double bytes_b = tiles * c.tile_n * padded_k * size;
+  const double d_bytes = count(p.m) * count(p.n) * count(p.batch) * size_d;
+  Features f;
+  // 8-bit floats are multiplied as f16.
+  f.math_dtype = p.a == DType::e4m3 || p.a == DType::e5m2 ? DType::f16 : p.a;
+  f.math_ops = 2.0 * tiles * c.tile_m * c.tile_n * padded_k;
+  f.math_efficiency = math_efficiency(device);
+  f.dram_bytes = p.compulsory_bytes();
+  f.l2_bytes = bytes_a + bytes_b + d_bytes;
+  // Written once, and read by every warp that shares it. What passes through registers is read as
+  // two words for each of its own first.
+  f.shared_bytes = bytes_a * (1 + c.warps_n + (a.through_registers() ? 2 : 0)) +
+                   bytes_b * (1 + c.warps_m + (b.through_registers() ? 2 : 0));
+  f.tiles = count(grid.pieces);
+  f.slots = count(device.units) * c.occupancy;
+  const bool registers = a.through_registers() && b.through_registers();
+  f.bytes_in_flight =
+      count(stage_bytes(c, p)) * (registers ? 1 : std::max(c.stages - 1, 1)) * c.occupancy;
+  const double waves = std::ceil(f.tiles / std::max(f.slots, 1.0));
+  const double least =
+      a.through_registers() || b.through_registers() ? kRegisterStageSeconds : kStageSeconds;
+  // Resident blocks hide each other's waits; the model sees the longest chain of them.
+  const double resident = std::clamp(f.tiles / count(device.units), 1.0, count(c.occupancy));
+  f.extra_seconds = waves * count(grid.k_tiles) / c.splits * least / resident + 0.5e-6;
+  if (c.splits > 1) {
+    const double part = 4.0 * c.tile_m * c.tile_n;
+    f.l2_bytes += 2.0 * f.tiles * part;
+    // The last block of a tile adds all parts alone, at about 50 bytes a clock, after a trip to L2
+    // and back for the count.
+    f.extra_seconds += 2e-6 + c.splits * part / (50.0 * 1.6e9);
+  }
+  return f;
+}
+
+}  // namespace culet::mma

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// Backend of src/kernels/mma.cuh: 16-bit floats, 8-bit floats and 8-bit integers on the tensor
+// cores of any NVIDIA part from sm_80 on, in every layout, leading dimension and alignment.
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "backends/backends.h"
+#include "backends/mma/mma_config.h"
+#include "codegen/cuda_epilogue.h"
+#include "codegen/cuda_source.h"
+
+namespace culet {
+
+namespace mma {
+namespace {
+
+constexpr const char* kEntry = "culet_mma";
+
+/// 90 of "sm_90a"; 0 where the text is something else.
+int architecture_number(std::string_view text) {
+  if (!text.starts_with("sm_")) return 0;
+  int number = 0;
+  std::from_chars(text.data() + 3, text.data() + text.size(), number);
+  return number;
+}
+
+std::string refusal(const Problem& p, const DeviceSpec& device) {
+  if (architecture_number(device.architecture) < 80) {
+    return fmt::format("{}: needs an NVIDIA device of sm_80 or later", device.architecture);
+  }
+  for (const DType dtype : {p.a, p.b}) {
+    switch (dtype) {
+      case DType::bf16:
+      case DType::f16:
+      case DType::e4m3:
+      case DType::e5m2:
+      case DType::s8:
+      case DType::u8:
+        break;
+      default:
+        return fmt::format("{}: multiplies bf16, f16, e4m3, e5m2, s8 and u8", to_string(dtype));
+    }
+  }
+  if (p.d == DType::e2m1 || p.d == DType::e8m0) {
+    return fmt::format("d={}: stores types with whole bytes and no separate scales",
+                       to_string(p.d));
+  }
+  return {};
+}
+
+ConfigStruct config_struct(const MmaConfig& c, const Problem& p) {
+  const Access a = access_a(p), b = access_b(p);
+  ConfigStruct config;
+  config.add("a", p.a).add("b", p.b).add("d", p.d);
+  config.add("a_k_fast", a.k_fast).add("b_k_fast", b.k_fast);
+  const auto add = [&](std::string_view name, int value) {
+    config.add(name, static_cast<std::int64_t>(value));
+  };
+  add("a_bytes", a.bytes);
+  add("b_bytes", b.bytes);
+  add("tile_m", c.tile_m);
+  add("tile_n", c.tile_n);
+  add("tile_k", c.tile_k);
+  add("warps_m", c.warps_m);
+  add("warps_n", c.warps_n);
+  add("stages", c.stages);
+  config.add("d_pairs", d_pairs(p));
+  return config;
+}
+
+std::string entry_point(const MmaConfig& c, const Problem& p) {
+  return fmt::format(
+      "extern \"C\" __global__ void __launch_bounds__(MmaShape<Config>::kThreads, {})\n"
+      "{}(const void* a, const void* b, void* d, i64 lda, i64 ldb, i64 ldd, i64 stride_a,\n"
+      "   i64 stride_b, i64 stride_d, i32 m, i32 n, i32 k, u32* counters, float* partials,\n"
+      "   i32 tiles_m, i32 tiles_n, i32 batch, i32 splits, i32 k_tiles, i32 group, i32 along_n{}) "
+      "{{\n"
+      "  extern __shared__ __align__(1024) u8 shared[];\n"
+      "  const MmaArguments<{}> args = {{\n"
+      "      a, b, lda, ldb, stride_a, stride_b, k, {{d, ldd, stride_d, m, n}}, {},\n"
+      "      {{counters, partials}},\n"
+      "      {{tiles_m, tiles_n, batch, splits, k_tiles, group, along_n != 0}}}};\n"
+      "  mma_kernel<Config, Epilogue>(args, shared);\n"
+      "}}\n",
+      c.occupancy, kEntry, cuda_epilogue_parameters(p.epilogue), p.epilogue.operands().size(),
+      cuda_epilogue_pointers(p.epilogue));
+}
+
+/// Counters first, which stay zero between runs, then the parts of all tiles.
+void add_workspace(const MmaConfig& c, const Problem& p, LaunchSpec* spec) {
+  if (c.splits <= 1) return;
+  const Grid most = grid_of(c, p, p.m_range.high);
+  const std::int64_t groups = c.threads() / 128;
+  const std::int64_t columns = most.tiles_n * p.batch;
+  spec->zeroed_prefix = (most.tiles_m * columns * groups * 4 + 255) / 256 * 256;
+  const std::int64_t part = std::int64_t{c.tile_m} * c.tile_n * 4;
+  spec->workspace_bytes = MValue::tiles_of_m(c.tile_m, columns * c.splits * part);
+  spec->workspace_bytes.add = spec->zeroed_prefix;
+}
+
+LaunchSpec launch_of(const MmaConfig& c, const Problem& p) {
+  const Grid grid = grid_of(c, p, p.m);
+  LaunchSpec spec;
+  spec.grid[0] = MValue::tiles_of_m(c.tile_m, grid.tiles_n * p.batch * c.splits);
+  spec.block[0] = static_cast<std::uint32_t>(c.threads());
+  spec.shared_bytes = static_cast<std::uint32_t>(shared_bytes(c, p));
+  spec.pdl = true;
+  add_workspace(c, p, &spec);
+  for (const Operand operand : {Operand::a, Operand::b, Operand::d}) {
+    spec.args.push_back(LaunchArg::pointer(operand));
+  }
+  for (const std::int64_t value : {p.lda, p.ldb, p.ldd, p.stride_a, p.stride_b, p.stride_d}) {
+    spec.args.push_back(LaunchArg::i64(value));
+  }
+  spec.args.push_back(LaunchArg::i32(MValue::times_m(1)));
+  spec.args.push_back(LaunchArg::i32(p.n));
+  spec.args.push_back(LaunchArg::i32(p.k));
+  spec.args.push_back(LaunchArg::pointer(Operand::scratch));
+  spec.args.push_back(LaunchArg::pointer(Operand::scratch, 0, spec.zeroed_prefix));
+  spec.args.push_back(LaunchArg::i32(MValue::tiles_of_m(c.tile_m, 1)));
+  for (const std::int64_t value : {grid.tiles_n, p.batch, std::int64_t{c.splits}, grid.k_tiles,
+                                   std::int64_t{c.group}, std::int64_t{c.along_n}}) {
+    spec.args.push_back(LaunchArg::i32(value));
+  }
+  add_epilogue_arguments(p.epilogue, &spec);
+  return spec;
+}
+
+}  // namespace
+
+class Mma final : public KernelFamily {
+ public:
+  std::string_view name() const override { return "mma"; }
+  std::string version() const override { return "1"; }
+  DeviceKind device_kind() const override { return DeviceKind::cuda; }
+
+  Support supports(const Problem& problem, const DeviceSpec& device) const override {
+    std::string reason = refusal(problem, device);
+    return reason.empty() ? Support::can() : Support::cannot(std::move(reason));
+  }
+
+  std::vector<Config> configs(const Problem& problem, const DeviceSpec& device) const override {
+    std::vector<Config> configs;
+    for (const MmaConfig& c : space(problem, device)) configs.push_back(c.config());
+    return configs;
+  }
+
+  std::optional<Features> features(const Problem& problem, const Config& config,
+                                   const DeviceSpec& device) const override {
+    const auto c = MmaConfig::parse(config);
+    if (!c) return std::nullopt;
+    return features_of(*c, problem, device);
+  }
+
+  Result<Source> source(const Problem& whole, const Step& step,
+                        const DeviceSpec& device) const override {
+    const Problem problem = problem_of(whole, step.part);
+    const auto c = checked(problem, step, device);
+    if (!c) return tl::unexpected(c.error());
+    return Source{SourceLanguage::cuda,
+                  cuda_translation_unit("mma.cuh", config_struct(*c, problem), problem.epilogue,
+                                        entry_point(*c, problem)),
+                  kEntry,
+                  {}};
+  }
+
+  Result<LaunchSpec> launch(const Problem& whole, const Step& step,
+                            const DeviceSpec& device) const override {
+    const Problem problem = problem_of(whole, step.part);
+    const auto c = checked(problem, step, device);
+    if (!c) return tl::unexpected(c.error());
+    return launch_of(*c, problem);
+  }
+
+ private:
+  static Result<MmaConfig> checked(const Problem& problem, const Step& step,
+                                   const DeviceSpec& device) {
+    if (step.part == Part::epilogue) {
+      return fail(ErrorCode::unsupported, "mma: an epilogue alone is not a GEMM");
+    }
+    if (std::string reason = refusal(problem, device); !reason.empty()) {
+      return fail(ErrorCode::unsupported, "mma: " + reason);
+    }
+    auto c = MmaConfig::parse(step.config);
+    if (!c) return c;
+    if (std::string reason = config_error(*c, problem, device); !reason.empty()) {
+      return fail(ErrorCode::invalid_argument, "mma: " + reason);
+    }
+    return c;
+  }
+};
+
+}  // namespace mma
+
+std::shared_ptr<const Backend> make_mma_backend() { return std::make_shared<mma::Mma>(); }
+
+}  // namespace culet
