@@ -2,43 +2,59 @@
 // SPDX-FileCopyrightText: The culet authors
 //
 // Seam 2 of 3: how products are summed over k. A consumer warpgroup owns `BlocksM` blocks of 64
-// rows; this file turns a stretch of stages into its accumulators. Other ways of summing (promotion
-// to a second set of accumulators, scales of blocks of k) are other classes with the same run().
+// rows; this file turns a stretch of stages into its accumulators: all of k in the tensor core, or
+// promoted stage by stage to f32 registers. Other ways of summing (scales of blocks of k) are other
+// classes with the same run().
 #pragma once
 #include "pipeline.cuh"
-#include "swizzle.cuh"
+#include "stage_layout.cuh"
 #include "wgmma.cuh"
 
 namespace culet::kernels {
 
-/// Sums all of k in the tensor core's f32 accumulators.
-template <DType Type, int BlocksM, int TileN, int Stages, int ClusterBlocks>
-struct AccumulateF32 {
+/// Multiplies a stage: `LayoutA` and `LayoutB` are the StageLayouts of a block's whole tiles.
+template <DType A, DType B, int TileN, bool AcrossA, bool AcrossB, class LayoutA, class LayoutB>
+struct StageProduct {
+  using Value = typename Wgmma<A, TileN, B>::Accumulator;
   static constexpr int kRegisters = TileN / 2;
-  static constexpr int kSteps = 4;  ///< a stage is 64 of k, an instruction takes 16
-  float values[BlocksM][kRegisters];
+  static constexpr int kSteps = kStageBytesOfK / kWgmmaBytesOfK;
+  static constexpr u32 kBytesA = LayoutA::kBytes;
+  static constexpr u32 kBytesB = LayoutB::kBytes;
 
-  /// `a` and `b` describe this warpgroup's rows of stage 0; stages are `a_bytes` and `b_bytes`
-  /// apart. The position moves on by `k_tiles`. `issued()` is called once everything has been
-  /// handed to the tensor core, before it has finished.
+  /// Hands one instruction to the tensor core: step `step` of k for 64-row block `block`.
+  static CULET_DEVICE void run(Value (&values)[kRegisters], u64 a, u64 b, int block, int step,
+                               int keep) {
+    Wgmma<A, TileN, B>::template run<AcrossA, AcrossB>(
+        values, descriptor_at(a, LayoutA::kBlockBytes * block + LayoutA::kStepBytes * step),
+        descriptor_at(b, LayoutB::kStepBytes * step), keep);
+  }
+};
+
+/// Sums all of k in the tensor core's accumulators: exact for integers, in f32 for 16-bit floats,
+/// with about 14 bits for 8-bit floats.
+template <class Product, int BlocksM, int Stages, int ClusterBlocks>
+struct AccumulateInPlace {
+  using Value = typename Product::Value;
+  Value values[BlocksM][Product::kRegisters];
+
+  /// `a` and `b` describe this warpgroup's rows of stage 0. The position moves on by `k_tiles`.
+  /// `issued()` is called once everything has been handed to the tensor core, before it has
+  /// finished.
   template <class Issued>
   CULET_DEVICE void run(const Ring<Stages, ClusterBlocks>& ring, RingPosition<Stages>& at,
-                        int k_tiles, u64 a, u64 b, u32 a_bytes, u32 b_bytes, int lane,
-                        Issued issued) {
+                        int k_tiles, u64 a, u64 b, int lane, Issued issued) {
     int previous = 0;
     for (int tile = 0; tile < k_tiles; ++tile) {
       ring.wait_full(at);
-      const u64 stage_a = descriptor_at(a, static_cast<u32>(at.stage) * a_bytes);
-      const u64 stage_b = descriptor_at(b, static_cast<u32>(at.stage) * b_bytes);
+      const u64 stage_a = descriptor_at(a, static_cast<u32>(at.stage) * Product::kBytesA);
+      const u64 stage_b = descriptor_at(b, static_cast<u32>(at.stage) * Product::kBytesB);
       wgmma_fence();
 #pragma unroll
-      for (int step = 0; step < kSteps; ++step) {
+      for (int step = 0; step < Product::kSteps; ++step) {
 #pragma unroll
         for (int block = 0; block < BlocksM; ++block) {
           // The first instruction of a tile overwrites, so accumulators are never cleared.
-          Wgmma<Type, TileN>::run(values[block],
-                                  descriptor_at(stage_a, 8 * kAtomBytes * block + 32 * step),
-                                  descriptor_at(stage_b, 32 * step), tile > 0 || step > 0);
+          Product::run(values[block], stage_a, stage_b, block, step, tile > 0 || step > 0);
         }
       }
       wgmma_commit();
@@ -58,6 +74,47 @@ struct AccumulateF32 {
   CULET_DEVICE void pin() {
 #pragma unroll
     for (int block = 0; block < BlocksM; ++block) pin_registers(values[block]);
+  }
+};
+
+/// Sums a stage, 128 products of 8-bit floats, in the tensor core and adds that to f32 registers:
+/// the tensor core aligns what it adds to the largest term and keeps some 14 bits, which over all
+/// of k would lose small terms. While one warpgroup adds, another one multiplies.
+template <class Product, int BlocksM, int Stages, int ClusterBlocks>
+struct AccumulatePromoted {
+  using Value = float;
+  float values[BlocksM][Product::kRegisters];
+
+  template <class Issued>
+  CULET_DEVICE void run(const Ring<Stages, ClusterBlocks>& ring, RingPosition<Stages>& at,
+                        int k_tiles, u64 a, u64 b, int lane, Issued issued) {
+#pragma unroll
+    for (int block = 0; block < BlocksM; ++block) {
+#pragma unroll
+      for (int i = 0; i < Product::kRegisters; ++i) values[block][i] = 0;
+    }
+    for (int tile = 0; tile < k_tiles; ++tile) {
+      ring.wait_full(at);
+      const u64 stage_a = descriptor_at(a, static_cast<u32>(at.stage) * Product::kBytesA);
+      const u64 stage_b = descriptor_at(b, static_cast<u32>(at.stage) * Product::kBytesB);
+#pragma unroll
+      for (int block = 0; block < BlocksM; ++block) {
+        float part[Product::kRegisters];
+        wgmma_fence();
+#pragma unroll
+        for (int step = 0; step < Product::kSteps; ++step) {
+          Product::run(part, stage_a, stage_b, block, step, step > 0);
+        }
+        wgmma_commit();
+        if (block == BlocksM - 1 && tile == k_tiles - 1) issued();
+        wgmma_wait<0>();
+        pin_registers(part);
+        if (block == BlocksM - 1) ring.release(at.stage, lane);
+#pragma unroll
+        for (int i = 0; i < Product::kRegisters; ++i) values[block][i] += part[i];
+      }
+      at.advance();
+    }
   }
 };
 

@@ -23,11 +23,22 @@ struct Output {
   i32 n;
 };
 
+template <bool Condition, class Yes, class No>
+struct Choice {
+  using Type = Yes;
+};
+template <class Yes, class No>
+struct Choice<false, Yes, No> {
+  using Type = No;
+};
+
 template <class Config, class Epilogue>
 class TileEpilogue {
  public:
   static constexpr int kRegisters = Config::tile_n / 2;
   static constexpr int kOperands = Epilogue::Operands::count;
+  /// Sums of integers that are stored as they are stay integers; else epilogues compute in f32.
+  static constexpr bool kExact = Epilogue::identity && Config::d == DType::s32;
   static constexpr int kSlabRowBytes = Config::slab_n * 2;
   static constexpr u32 kSlabBytes = 64 * kSlabRowBytes;
 
@@ -49,8 +60,9 @@ class TileEpilogue {
     batch_ = batch;
   }
 
-  /// Rows 64 * block ... of the warpgroup's part of the tile.
-  CULET_DEVICE void visit(int block, const float (&values)[kRegisters]) {
+  /// Rows 64 * block ... of the warpgroup's part of the tile. T: float or i32.
+  template <class T>
+  CULET_DEVICE void visit(int block, const T (&values)[kRegisters]) {
     const i32 row = m_ + 64 * block + fragment_row(thread_, 0);
     RowValues rows;
     load_rows(row, rows);
@@ -89,10 +101,11 @@ class TileEpilogue {
   }
 
   /// The thread's two elements (row, column) and (row, column + 1).
-  CULET_DEVICE void evaluate_pair(const float* row_values, i32 row, i32 column, float first,
-                                  float second, float (&result)[2]) const {
-    result[0] = first;
-    result[1] = second;
+  template <class T, class R>
+  CULET_DEVICE void evaluate_pair(const float* row_values, i32 row, i32 column, T first, T second,
+                                  R (&result)[2]) const {
+    result[0] = static_cast<R>(first);
+    result[1] = static_cast<R>(second);
     if constexpr (!Epilogue::identity) {
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
@@ -110,8 +123,9 @@ class TileEpilogue {
   }
 
   /// slab_n columns of a block, from `begin` of the tile on, through shared memory.
+  template <class T>
   CULET_DEVICE void store_slab(int begin, i32 block_row, i32 row, const RowValues& rows,
-                               const float (&values)[kRegisters]) {
+                               const T (&values)[kRegisters]) {
     const u32 buffer = buffers_ + ring_ * kSlabBytes;
     ring_ = ring_ + 1 == Config::slab_buffers ? 0 : ring_ + 1;
     // The store that last used this buffer must have read it.
@@ -142,14 +156,16 @@ class TileEpilogue {
     }
   }
 
+  template <class T>
   CULET_DEVICE void store_direct(i32 row, const RowValues& rows,
-                                 const float (&values)[kRegisters]) const {
+                                 const T (&values)[kRegisters]) const {
+    using Result = typename Choice<kExact, T, float>::Type;
 #pragma unroll
     for (int index = 0; index < kRegisters; index += 2) {
       const int half = (index / 2) % 2;
       const i32 m = row + 8 * half;
       const i32 n = n_ + fragment_column(thread_, index);
-      float result[2];
+      Result result[2];
       evaluate_pair(rows.x[half], m, n, values[index], values[index + 1], result);
       if (m >= output_.m || n >= output_.n) continue;
       const i64 offset = batch_ * output_.batch_stride + m * output_.ld + n;
@@ -167,12 +183,20 @@ class TileEpilogue {
   }
 
   /// Two neighbours in one store: D is aligned to pairs and its strides are even.
-  CULET_DEVICE void store_pair(i64 offset, const float (&pair)[2]) const {
-    if constexpr (Config::d == DType::f32) {
+  template <class R>
+  CULET_DEVICE void store_pair(i64 offset, const R (&pair)[2]) const {
+    if constexpr (size_of(Config::d) == 4) {
+      using Element = typename Choice<Config::d == DType::f32, float, u32>::Type;
       struct alignas(8) Pair {
-        float first, second;
+        Element first, second;
       };
-      *reinterpret_cast<Pair*>(static_cast<float*>(output_.d) + offset) = Pair{pair[0], pair[1]};
+      Pair both;
+      if constexpr (Config::d == DType::f32) {
+        both = Pair{pair[0], pair[1]};
+      } else {
+        both = Pair{encode<Config::d>(pair[0]), encode<Config::d>(pair[1])};
+      }
+      *reinterpret_cast<Pair*>(static_cast<Element*>(output_.d) + offset) = both;
     } else {
       *reinterpret_cast<u32*>(static_cast<u16*>(output_.d) + offset) =
           pack_pair<Config::d>(pair[0], pair[1]);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The culet authors
 //
-// D = epilogue(A * B^T) on Hopper, A [M, K] and B [N, K] contiguous in k, 16-bit floats: the copy
-// engine fills a ring of shared-memory stages, warpgroups multiply from it. One warp of the first
-// warpgroup produces, the others consume; blocks are persistent and walk pieces of work by
-// scheduler.cuh. In a cluster the blocks of a column share B, those of a row share A: each loads
+// D = epilogue(A * B) on Hopper, for every type and layout that WGMMA multiplies from shared
+// memory: 16-bit floats contiguous along either dimension, 8-bit floats and integers contiguous in
+// k. The copy engine fills a ring of shared-memory stages, warpgroups multiply from it. One warp of
+// the first warpgroup produces, the others consume; blocks are persistent and walk pieces of work
+// by scheduler.cuh. In a cluster the blocks of a column share B, those of a row share A: each loads
 // its share and sends it to all of them.
 //
 // Schedules: cooperative, where the consumers split a tile's rows, or ping-pong, where each of two
@@ -37,7 +38,9 @@ struct DenseArguments {
 
 /// What follows from a Config:
 ///   struct Config {
-///     static constexpr DType type, d;            // of A and B; of D
+///     static constexpr DType a, b, d;
+///     static constexpr bool across_a, across_b;  // A contiguous in m; B in n
+///     static constexpr bool promote;             // 8-bit floats: sum stages in f32 registers
 ///     static constexpr int tile_m, tile_n;       // of a block
 ///     static constexpr int cluster_m, cluster_n, stages, occupancy;
 ///     static constexpr bool pingpong, tma_store, d_pairs;
@@ -45,7 +48,6 @@ struct DenseArguments {
 ///   };
 template <class Config>
 struct DenseShape {
-  static constexpr int kTileK = 64;
   static constexpr int kConsumers = Config::pingpong        ? 2
                                     : Config::tile_m == 64  ? 1
                                     : Config::tile_m == 192 ? 3
@@ -54,8 +56,16 @@ struct DenseShape {
   static constexpr int kRows = Config::pingpong ? Config::tile_m : Config::tile_m / kConsumers;
   static constexpr int kBlocks = kRows / 64;  ///< of 64 rows, of one consumer
   static constexpr int kClusterBlocks = Config::cluster_m * Config::cluster_n;
-  static constexpr u32 kABytes = Config::tile_m * kTileK * 2;
-  static constexpr u32 kBBytes = Config::tile_n * kTileK * 2;
+  using StageA = StageLayout<Config::a, Config::tile_m, Config::across_a, Config::cluster_n>;
+  using StageB = StageLayout<Config::b, Config::tile_n, Config::across_b, Config::cluster_m>;
+  using Product = StageProduct<Config::a, Config::b, Config::tile_n, Config::across_a,
+                               Config::across_b, StageA, StageB>;
+  using Accumulator =
+      typename Choice<Config::promote,
+                      AccumulatePromoted<Product, kBlocks, Config::stages, kClusterBlocks>,
+                      AccumulateInPlace<Product, kBlocks, Config::stages, kClusterBlocks>>::Type;
+  static constexpr u32 kABytes = StageA::kBytes;
+  static constexpr u32 kBBytes = StageB::kBytes;
   static constexpr u32 kSlabBytes =
       Config::tma_store ? 64 * Config::slab_n * 2 * Config::slab_buffers : 0;
   static constexpr u32 kB = Config::stages * kABytes;  ///< offsets in shared memory
@@ -82,6 +92,29 @@ struct DenseShape {
 /// Named barriers; 0 is __syncthreads().
 constexpr int kConsumerBarrier = 1;  ///< and one more for each further consumer
 
+/// A block's share of the tile of one operand, to the blocks of the cluster in `mask`: `place` is
+/// the tile's shared address, `line` its first line. Rank: among the blocks that share it.
+template <class Stage, int Sharers, bool Across>
+CULET_DEVICE void load_share(u32 place, const TensorMap* map, u32 barrier, u16 mask, i32 rank,
+                             i32 k, i32 line, i32 batch) {
+  if constexpr (Across) {
+    k += rank * Stage::kShareK;
+  } else {
+    line += rank * Stage::kShareLines;
+  }
+  place += static_cast<u32>(rank) * Stage::kShareBytes;
+#pragma unroll
+  for (int chunk = 0; chunk < Stage::kChunks; ++chunk) {
+    const i32 at = line + chunk * Stage::kChunkLines;
+    const i32 x = Across ? at : k, y = Across ? k : at;
+    if constexpr (Sharers > 1) {
+      tma_load_multicast(place + chunk * Stage::kChunkBytes, map, barrier, mask, x, y, batch);
+    } else {
+      tma_load(place + chunk * Stage::kChunkBytes, map, barrier, x, y, batch);
+    }
+  }
+}
+
 template <class Config>
 CULET_DEVICE void produce(const TensorMap* a_map, const TensorMap* b_map, const TileGrid& grid,
                           i32 a_batched, i32 b_batched, u32 stage_bytes, u32 shared,
@@ -90,9 +123,6 @@ CULET_DEVICE void produce(const TensorMap* a_map, const TensorMap* b_map, const 
   const u32 rank = Shape::kClusterBlocks > 1 ? cluster_rank() : 0;
   const i32 rank_m = Config::cluster_m > 1 ? static_cast<i32>(rank) / Config::cluster_n : 0;
   const i32 rank_n = Config::cluster_n > 1 ? static_cast<i32>(rank) % Config::cluster_n : 0;
-  // A block loads its share of the rows that it has in common with others.
-  constexpr i32 kShareA = Config::tile_m / Config::cluster_n;
-  constexpr i32 kShareB = Config::tile_n / Config::cluster_m;
   const u16 same_row =
       static_cast<u16>(((1 << Config::cluster_n) - 1) << (rank_m * Config::cluster_n));
   u16 same_column = 0;
@@ -104,25 +134,18 @@ CULET_DEVICE void produce(const TensorMap* a_map, const TensorMap* b_map, const 
   const u32 workers = gridDim.x / Shape::kClusterBlocks;
   for (u32 index = blockIdx.x / Shape::kClusterBlocks; index < pieces; index += workers) {
     const Piece piece = piece_at(grid, index);
-    const i32 m = (piece.tile_m * Config::cluster_m + rank_m) * Config::tile_m + rank_n * kShareA;
-    const i32 n = (piece.tile_n * Config::cluster_n + rank_n) * Config::tile_n + rank_m * kShareB;
+    const i32 m = (piece.tile_m * Config::cluster_m + rank_m) * Config::tile_m;
+    const i32 n = (piece.tile_n * Config::cluster_n + rank_n) * Config::tile_n;
     const i32 batch_a = piece.batch * a_batched;
     const i32 batch_b = piece.batch * b_batched;
     for (i32 tile = piece.k_begin; tile < piece.k_begin + piece.k_count; ++tile) {
       const u32 barrier = ring.acquire(at, stage_bytes);
-      const u32 a = shared + at.stage * Shape::kABytes + rank_n * kShareA * 128;
-      const u32 b = shared + Shape::kB + at.stage * Shape::kBBytes + rank_m * kShareB * 128;
-      const i32 k = tile * Shape::kTileK;
-      if constexpr (Config::cluster_n > 1) {
-        tma_load_multicast(a, a_map, barrier, same_row, k, m, batch_a);
-      } else {
-        tma_load(a, a_map, barrier, k, m, batch_a);
-      }
-      if constexpr (Config::cluster_m > 1) {
-        tma_load_multicast(b, b_map, barrier, same_column, k, n, batch_b);
-      } else {
-        tma_load(b, b_map, barrier, k, n, batch_b);
-      }
+      const i32 k = tile * Shape::StageA::kK;
+      load_share<typename Shape::StageA, Config::cluster_n, Config::across_a>(
+          shared + at.stage * Shape::kABytes, a_map, barrier, same_row, rank_n, k, m, batch_a);
+      load_share<typename Shape::StageB, Config::cluster_m, Config::across_b>(
+          shared + Shape::kB + at.stage * Shape::kBBytes, b_map, barrier, same_column, rank_m, k, n,
+          batch_b);
       at.advance();
     }
   }
@@ -152,13 +175,14 @@ CULET_DEVICE void consume(const DenseArguments<Epilogue::Operands::count>& args,
   const int lane = thread % 32;
   const int barrier = kConsumerBarrier + consumer;
   const i32 first_row = Config::pingpong ? 0 : consumer * Shape::kRows;
-  const u64 a = k_major_descriptor(shared + static_cast<u32>(first_row) * 128);
-  const u64 b = k_major_descriptor(shared + Shape::kB);
+  const u64 a = Shape::StageA::descriptor(shared + static_cast<u32>(first_row / 64) *
+                                                       Shape::StageA::kBlockBytes);
+  const u64 b = Shape::StageB::descriptor(shared + Shape::kB);
   TileEpilogue<Config, Epilogue> epilogue(args.output, args.operands, d_map,
                                           shared + Shape::kSlabs + consumer * Shape::kSlabBytes,
                                           barrier, thread);
-  AccumulateF32<Config::type, Shape::kBlocks, Config::tile_n, Config::stages, Shape::kClusterBlocks>
-      accumulator;
+  typename Shape::Accumulator accumulator;
+  using Sum = typename Shape::Accumulator::Value;
   Turns turns{shared + Shape::kTurns, consumer};
   RingPosition<Config::stages> at;
   const u32 pieces = args.grid.pieces();
@@ -173,7 +197,7 @@ CULET_DEVICE void consume(const DenseArguments<Epilogue::Operands::count>& args,
       }
       turns.wait();
     }
-    accumulator.run(ring, at, k_tiles, a, b, Shape::kABytes, Shape::kBBytes, lane, [&] {
+    accumulator.run(ring, at, k_tiles, a, b, lane, [&] {
       if constexpr (Config::pingpong) turns.pass_on(lane);
     });
     // Worked out again rather than kept: the main loop has no registers to spare.
@@ -188,7 +212,8 @@ CULET_DEVICE void consume(const DenseArguments<Epilogue::Operands::count>& args,
       const u32 slot = (piece.tile * Shape::kClusterBlocks + rank) * Shape::kConsumers +
                        (Config::pingpong ? 0 : consumer);
       constexpr i64 kPart = 128 * Shape::kAccumulators;
-      float* parts = args.split.partials + static_cast<i64>(slot) * args.grid.splits * kPart;
+      Sum* parts = reinterpret_cast<Sum*>(args.split.partials) +
+                   static_cast<i64>(slot) * args.grid.splits * kPart;
       if (!sum_splits(accumulator.values, args.split.counters + slot, parts, kPart, piece.split,
                       args.grid.splits, thread, barrier)) {
         continue;

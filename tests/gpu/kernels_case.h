@@ -233,24 +233,30 @@ inline void check_repeatable(const std::string& text, const std::string& backend
   }
 }
 
-/// D of a problem without epilogue operands, from 16-bit operands given element by element.
-inline std::string run_raw(
+/// D of a problem without batches and epilogue operands, from the bits of operands given element by
+/// element, in any layout; what lies between lines is NaN (-1 for integers).
+inline std::string run_elements(
     const std::string& text, const std::string& backend, const std::string& config,
-    const std::function<std::uint16_t(std::int64_t row, std::int64_t k)>& a_at,
-    const std::function<std::uint16_t(std::int64_t n, std::int64_t k)>& b_at) {
+    const std::function<std::uint32_t(std::int64_t row, std::int64_t k)>& a_at,
+    const std::function<std::uint32_t(std::int64_t n, std::int64_t k)>& b_at) {
   const Problem p = take(Problem::parse(text));
   const Plan plan = take(plan_of(p, backend, take(Config::parse(config))));
-  std::vector<std::uint16_t> a(static_cast<std::size_t>(p.span_a()));
-  std::vector<std::uint16_t> b(static_cast<std::size_t>(p.span_b()));
-  for (std::int64_t row = 0; row < p.m; ++row) {
-    for (std::int64_t k = 0; k < p.k; ++k)
-      a[static_cast<std::size_t>(row * p.lda + k)] = a_at(row, k);
-  }
-  for (std::int64_t n = 0; n < p.n; ++n) {
-    for (std::int64_t k = 0; k < p.k; ++k) b[static_cast<std::size_t>(n * p.ldb + k)] = b_at(n, k);
-  }
-  const auto on_a = upload(a.data(), p.span_a() * 2);
-  const auto on_b = upload(b.data(), p.span_b() * 2);
+  const auto operand = [&](DType dtype, std::int64_t span, std::int64_t lines, bool along_k,
+                           std::int64_t ld, const auto& at) {
+    const std::int64_t size = bytes(dtype, 1);
+    std::string memory(static_cast<std::size_t>(span * size), '\xff');
+    for (std::int64_t line = 0; line < lines; ++line) {
+      for (std::int64_t k = 0; k < p.k; ++k) {
+        const std::uint32_t element = at(line, k);
+        const std::int64_t place = along_k ? line * ld + k : k * ld + line;
+        std::memcpy(&memory[static_cast<std::size_t>(place * size)], &element,
+                    static_cast<std::size_t>(size));
+      }
+    }
+    return upload(memory.data(), span * size);
+  };
+  const auto on_a = operand(p.a, p.span_a(), p.m, p.a_order == Order::row_major, p.lda, a_at);
+  const auto on_b = operand(p.b, p.span_b(), p.n, p.b_order == Order::col_major, p.ldb, b_at);
   const std::int64_t size = bytes(p.d, p.span_d());
   auto d = take(cuda::DeviceBuffer::allocate(size));
   auto scratch =
@@ -267,6 +273,14 @@ inline std::string run_raw(
   std::string bits(static_cast<std::size_t>(size), '\0');
   EXPECT_TRUE(d.download(bits.data(), size));
   return bits;
+}
+
+/// The same for operands of 16 bits.
+inline std::string run_raw(
+    const std::string& text, const std::string& backend, const std::string& config,
+    const std::function<std::uint16_t(std::int64_t row, std::int64_t k)>& a_at,
+    const std::function<std::uint16_t(std::int64_t n, std::int64_t k)>& b_at) {
+  return run_elements(text, backend, config, a_at, b_at);
 }
 
 }  // namespace culet::test

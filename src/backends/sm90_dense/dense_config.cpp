@@ -10,6 +10,8 @@
 #include <tuple>
 #include <utility>
 
+#include "backends/hopper_operands.h"
+
 namespace culet::sm90_dense {
 
 namespace {
@@ -38,26 +40,19 @@ Result<void> check_range(std::string_view key, std::int64_t value, std::int64_t 
 Result<void> check_shape(const DenseConfig& c) {
   const bool rows_ok = c.tile_m == 64 || c.tile_m == 128 || c.tile_m == 192 || c.tile_m == 256;
   if (!rows_ok) return wrong(fmt::format("tile: {} rows; 64, 128, 192 or 256 can be", c.tile_m));
-  if (c.tile_n < 16 || c.tile_n > 256 || c.tile_n % 16 != 0) {
-    return wrong(fmt::format("tile: {} columns; 16..256 in steps of 16 can be", c.tile_n));
+  if (c.tile_n < 16 || c.tile_n > 256 || c.tile_n % 8 != 0) {
+    return wrong(fmt::format("tile: {} columns; 16..256 in steps of 8 can be", c.tile_n));
   }
   if (c.cluster_m == 3 || c.cluster_blocks() > 4) {
     return wrong(
         fmt::format("cluster={}x{}: 1x1, 2x1, 4x1, 1x2 or 2x2 can be", c.cluster_m, c.cluster_n));
   }
-  // Every block's share of B is whole atoms of eight rows.
-  if (c.tile_n % (8 * c.cluster_m) != 0) {
-    return wrong(fmt::format("tile: {} columns with cluster={}x{}: a multiple of {} can be",
-                             c.tile_n, c.cluster_m, c.cluster_n, 8 * c.cluster_m));
-  }
   if (c.pingpong && c.tile_m > 128) {
     return wrong(fmt::format("tile: {} rows with schedule=pingpong; 64 or 128 can be", c.tile_m));
   }
-  // Three consumers have 152 registers a thread, two have 232.
-  const int most = c.consumers() == 3 ? 96 : c.occupancy == 2 ? 128 : 192;
-  if (c.accumulators() > most) {
+  if (c.accumulators() > c.most_sums()) {
     return wrong(fmt::format("tile={}x{}: {} accumulators a thread, at most {} fit", c.tile_m,
-                             c.tile_n, c.accumulators(), most));
+                             c.tile_n, c.accumulators(), c.most_sums()));
   }
   return {};
 }
@@ -74,11 +69,17 @@ int DenseConfig::accumulators() const {
   return rows / 64 * tile_n / 2;
 }
 
+int DenseConfig::most_sums() const {
+  // Three consumers have 152 registers a thread, two have 232.
+  return consumers() == 3 ? 100 : occupancy == 2 ? 128 : 192;
+}
+
 Result<DenseConfig> DenseConfig::parse(const Config& config) {
   DenseConfig c;
   const auto tile = config.get_dims("tile");
-  if (tile.size() != 3 || tile[2] != kTileK) {
-    return wrong(fmt::format("tile={}: MxNx{} is expected", config.get("tile"), kTileK));
+  if (tile.size() != 3 || (tile[2] != 64 && tile[2] != 128)) {
+    return wrong(fmt::format("tile={}: MxNx64 (16 bits) or MxNx128 (8 bits) is expected",
+                             config.get("tile")));
   }
   const auto cluster = config.get_dims("cluster");
   if (cluster.size() != 2) {
@@ -101,6 +102,7 @@ Result<DenseConfig> DenseConfig::parse(const Config& config) {
   if (!along_n) return tl::unexpected(along_n.error());
   c.tile_m = static_cast<int>(tile[0]);
   c.tile_n = static_cast<int>(tile[1]);
+  c.tile_k = static_cast<int>(tile[2]);
   c.cluster_m = static_cast<int>(cluster[0]);
   c.cluster_n = static_cast<int>(cluster[1]);
   c.stages = static_cast<int>(config.get_int("stages", 4));
@@ -115,7 +117,7 @@ Result<DenseConfig> DenseConfig::parse(const Config& config) {
 
 Config DenseConfig::config() const {
   Config config;
-  config.set("tile", fmt::format("{}x{}x{}", tile_m, tile_n, kTileK));
+  config.set("tile", fmt::format("{}x{}x{}", tile_m, tile_n, tile_k));
   config.set("cluster", fmt::format("{}x{}", cluster_m, cluster_n));
   config.set("stages", stages);
   config.set("schedule", pingpong ? "pingpong" : "cooperative");
@@ -124,6 +126,23 @@ Config DenseConfig::config() const {
   config.set("group", group);
   config.set("splits", splits);
   return config;
+}
+
+int tile_k_of(const Problem& problem) { return 128 * 8 / bits(problem.a); }
+
+std::string refusal(const Problem& p, const DeviceSpec& device) {
+  if (auto error = hopper::operands_error(p, device); !error.empty()) return error;
+  const bool integers = is_integer(p.a);
+  const bool float_d = hopper::is_16_bit_float(p.d) || p.d == DType::f32;
+  if (!float_d && !(integers && p.d == DType::s32)) {
+    return fmt::format("d={}: stores bf16, f16, f32 and, of integers, s32", to_string(p.d));
+  }
+  // Sums in f32 are more than acc=f16 asks for; integers and 16-bit floats have one way each.
+  if (p.accumulate == Accumulate::f64) return "acc=f64: sums in f32 or s32";
+  if (p.stride_d >= (std::int64_t{1} << 40) * 8 / bits(p.d)) {
+    return fmt::format("strided={}: TMA needs batches less than 2^40 bytes apart", p.stride_d);
+  }
+  return {};
 }
 
 StorePath store_path(const Problem& problem) {
@@ -177,17 +196,50 @@ int fitting_stages(const DenseConfig& config, const StorePath& store, const Devi
 }
 
 int a_box_rows(const DenseConfig& config, const Problem& problem) {
+  if (!hopper::a_along_k(problem)) return config.tile_m / config.cluster_n;
   const std::int64_t eights = std::max<std::int64_t>((problem.m_range.high + 7) / 8 * 8, 8);
   const int full = config.tile_m / config.cluster_n;
   return config.cluster_n == 1 && eights < full ? static_cast<int>(eights) : full;
 }
 
+namespace {
+
+/// What the operands' types and layouts ask of the tile's width.
+std::string layout_error(const DenseConfig& config, const Problem& problem) {
+  if (is_integer(problem.a) && config.tile_n % 16 != 0 && config.tile_n != 24) {
+    return fmt::format("tile={}x{}: WGMMA takes integers in widths of a multiple of 16",
+                       config.tile_m, config.tile_n);
+  }
+  if (hopper::b_along_k(problem)) {
+    // Every block's share of B is whole atoms of eight columns.
+    if (config.tile_n % (8 * config.cluster_m) == 0) return {};
+    return fmt::format("tile={}x{} cluster={}x{}: the width must be a multiple of {}",
+                       config.tile_m, config.tile_n, config.cluster_m, config.cluster_n,
+                       8 * config.cluster_m);
+  }
+  if (config.tile_n % 32 == 0) return {};
+  return fmt::format("tile={}x{}: B contiguous in n is loaded 32 columns at a time", config.tile_m,
+                     config.tile_n);
+}
+
+}  // namespace
+
 std::string config_error(const DenseConfig& config, const Problem& problem,
                          const DeviceSpec& device) {
-  const std::int64_t k_tiles = ceil_div(problem.k, kTileK);
+  if (config.tile_k != tile_k_of(problem)) {
+    return fmt::format("tile={}x{}x{}: a stage of {} operands is {} of k", config.tile_m,
+                       config.tile_n, config.tile_k, to_string(problem.a), tile_k_of(problem));
+  }
+  if (auto error = layout_error(config, problem); !error.empty()) return error;
+  const int sums = config.sums(hopper::needs_promotion(problem));
+  if (sums > config.most_sums()) {
+    return fmt::format("tile={}x{}: {} sums a thread with promotion, at most {} fit", config.tile_m,
+                       config.tile_n, sums, config.most_sums());
+  }
+  const std::int64_t k_tiles = ceil_div(problem.k, config.tile_k);
   if (config.splits > k_tiles) {
     return fmt::format("splits={}: k={} has only {} tiles of {}", config.splits, problem.k, k_tiles,
-                       kTileK);
+                       config.tile_k);
   }
   if (config.splits > 1 && config.accumulators() >= 192) {
     return fmt::format("splits={}: tile={}x{} leaves no registers to sum parts", config.splits,
@@ -212,7 +264,7 @@ Grid grid_of(const DenseConfig& config, const Problem& problem, const DeviceSpec
   Grid grid;
   grid.tiles_m = ceil_div(m, std::int64_t{config.tile_m} * config.cluster_m);
   grid.tiles_n = ceil_div(problem.n, std::int64_t{config.tile_n} * config.cluster_n);
-  grid.k_tiles = ceil_div(problem.k, kTileK);
+  grid.k_tiles = ceil_div(problem.k, config.tile_k);
   grid.pieces = grid.tiles_m * grid.tiles_n * problem.batch * config.splits;
   // The multiprocessors of a GPC, 16 or 18 on an H200, are not always a multiple of four: 32
   // clusters of four fit into its 132. One too many would run alone, after all others.

@@ -20,6 +20,7 @@ namespace culet::sm90_dense {
 /// The Config's values.
 struct DenseConfig {
   int tile_m = 128, tile_n = 256;
+  int tile_k = 64;  ///< 128 bytes: 64 elements of 16 bits, 128 of 8
   int cluster_m = 1, cluster_n = 1;
   int stages = 4;
   bool pingpong = false;
@@ -38,10 +39,18 @@ struct DenseConfig {
   int threads() const { return 128 * (1 + consumers()); }
   /// Accumulator registers of a consumer's thread.
   int accumulators() const;
+  /// Of these and, where stages are promoted to f32, of a stage's own sums.
+  int sums(bool promote) const { return accumulators() + (promote ? tile_n / 2 : 0); }
+  /// The most of them that leave registers for the rest.
+  int most_sums() const;
   std::int64_t stage_bytes() const { return std::int64_t{128} * (tile_m + tile_n); }
 };
 
-inline constexpr int kTileK = 64;
+/// Elements of k in a stage, 128 bytes.
+int tile_k_of(const Problem& problem);
+
+/// Why the kernel does not compute a problem at all; empty if it does.
+std::string refusal(const Problem& problem, const DeviceSpec& device);
 
 /// How D leaves the kernel, which depends on the problem alone.
 struct StorePath {

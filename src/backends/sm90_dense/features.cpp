@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "backends/hopper_operands.h"
 #include "backends/sm90_dense/dense_config.h"
 #include "culet/backend.h"
 
@@ -17,8 +18,20 @@ double count(std::int64_t x) { return static_cast<double>(x); }
 
 /// Under the power limit an H200's tensor cores are not busy all the time at the clock that its
 /// device data states (700 of 865 TFLOP/s, 2026-11-29). The model adds a tenth of what overlaps, so
-/// this much of the difference is left to say here.
-constexpr double kPowerEfficiency = 0.93;
+/// this much of the difference is left to say here. Ping-pong loses less, tall tiles more: with
+/// 0.93 for all, the model was 3 % too slow for ping-pong and 2.5 % too fast for 256x144 and
+/// 256x160 (median over the 15 layers of llm-linear.shapes at m = 2048, 2026-11-30).
+double power_efficiency(const DenseConfig& c) {
+  if (c.pingpong) return 0.96;
+  return c.tile_m == 256 && c.tile_n > 128 ? 0.905 : 0.93;
+}
+
+/// Adding a stage's sums to f32 registers takes a quarter of the stage's time on the ordinary
+/// pipes, hidden as far as another consumer multiplies meanwhile; in ping-pong none does.
+double promotion_efficiency(const DenseConfig& c, const Problem& p) {
+  if (!hopper::needs_promotion(p)) return 1;
+  return c.pingpong || (c.consumers() == 1 && c.occupancy == 1) ? 0.75 : 0.9;
+}
 
 /// So what shared memory has to do overlaps with the tensor cores' pauses too: by count, 128x128
 /// tiles are bound by it at 1.25 times the time of their arithmetic, yet they are as fast as
@@ -100,13 +113,13 @@ std::optional<Features> features_of(const DenseConfig& c, const Problem& p,
   const Grid grid = grid_of(c, p, device, p.m);
   const double tiles = count(grid.pieces);  // of a cluster
   const double blocks = c.cluster_blocks();
-  const double padded_k = count(grid.k_tiles * kTileK);
+  const double padded_k = count(grid.k_tiles * c.tile_k);
   const double d_bytes =
       count(p.m) * count(p.n) * count(p.batch) * static_cast<double>(bits(p.d)) / 8.0;
   Features f;
   f.math_dtype = p.a;
   f.math_ops = 2.0 * (tiles / c.splits) * blocks * c.tile_m * c.tile_n * padded_k;
-  f.math_efficiency = kPowerEfficiency * ring_efficiency(c);
+  f.math_efficiency = power_efficiency(c) * ring_efficiency(c) * promotion_efficiency(c, p);
   f.dram_bytes = dram_read_bytes(c, p, device) + d_bytes;
   double operand_bytes = 0;
   for (const EpilogueOperand& operand : p.epilogue.operands()) {
@@ -118,10 +131,11 @@ std::optional<Features> features_of(const DenseConfig& c, const Problem& p,
   const double a_rows =
       std::min(static_cast<double>(a_box_rows(c, p)), static_cast<double>(c.tile_m) / c.cluster_n);
   const double stage_reads = a_rows + static_cast<double>(c.tile_n) / c.cluster_m;
-  f.l2_bytes = (tiles / c.splits) * blocks * stage_reads * padded_k * 2.0 + d_bytes + operand_bytes;
+  const double stage_lines = (tiles / c.splits) * blocks * count(grid.k_tiles) * 128.0;
+  f.l2_bytes = stage_lines * stage_reads + d_bytes + operand_bytes;
   // Stages are written once; WGMMA reads 64 rows of A and all of B for every 64 rows.
-  f.shared_bytes = kSharedOverlap * (tiles / c.splits) * blocks * padded_k *
-                   ((c.tile_m + c.tile_n) * 2.0 + c.tile_m / 64.0 * (64.0 + c.tile_n) * 2.0);
+  f.shared_bytes =
+      kSharedOverlap * stage_lines * (c.tile_m + c.tile_n + c.tile_m / 64.0 * (64.0 + c.tile_n));
   f.tiles = tiles * blocks;
   f.slots = count(grid.workers) * blocks;
   f.bytes_in_flight = count(c.stages * c.stage_bytes()) * c.occupancy;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The culet authors
 //
-// Backend of src/kernels/sm90_dense.cuh: 16-bit floats on Hopper through the copy engine and
-// warpgroup matrix instructions.
+// Backend of src/kernels/sm90_dense.cuh: GEMMs on Hopper through the copy engine and warpgroup
+// matrix instructions, 16-bit floats in every layout, 8-bit floats and integers contiguous in k.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "backends/backends.h"
+#include "backends/hopper_operands.h"
 #include "backends/sm90_dense/dense_config.h"
 #include "codegen/codegen.h"
 #include "codegen/cuda_epilogue.h"
@@ -20,73 +21,22 @@ namespace {
 
 constexpr std::string_view kEntry = "culet_sm90_dense";
 
-bool is_16_bit_float(DType dtype) { return dtype == DType::bf16 || dtype == DType::f16; }
-
-/// What the copy engine asks of an operand whose rows are contiguous in k.
-std::string operand_error(std::string_view name, std::int64_t ld, std::int64_t k,
-                          std::int64_t stride, int align) {
-  if (ld * 2 % 16 != 0) {
-    const std::string what = ld == k ? fmt::format("k={}", k) : fmt::format("ld{}={}", name, ld);
-    return fmt::format("{}: TMA needs rows of a multiple of 16 bytes", what);
-  }
-  if (ld * 2 >= std::int64_t{1} << 40) {
-    return fmt::format("ld{}={}: TMA needs rows of less than 2^40 bytes", name, ld);
-  }
-  if (stride * 2 % 16 != 0 || stride * 2 >= std::int64_t{1} << 40) {
-    return fmt::format(
-        "stride{}={}: TMA needs batches a multiple of 16 bytes, less than 2^40, apart", name,
-        stride);
-  }
-  if (align < 16) {
-    return fmt::format("align{}={}: TMA needs base pointers at a multiple of 16 bytes", name,
-                       align);
-  }
-  return {};
-}
-
-std::string refusal(const Problem& p, const DeviceSpec& device) {
-  if (device.architecture != "sm_90a") {
-    return fmt::format("{}: needs a Hopper device (sm_90a)", device.architecture);
-  }
-  if (!is_16_bit_float(p.a) || p.a != p.b) {
-    return fmt::format("{}*{}: A and B must both be bf16 or both f16", to_string(p.a),
-                       to_string(p.b));
-  }
-  if (!is_16_bit_float(p.d) && p.d != DType::f32) {
-    return fmt::format("d={}: stores bf16, f16 or f32", to_string(p.d));
-  }
-  if (p.accumulate != Accumulate::f32) {
-    return fmt::format("acc={}: accumulates in f32", to_string(p.accumulate));
-  }
-  if (p.a_order != Order::row_major || p.b_order != Order::col_major) {
-    return "layout: both operands must be contiguous in k (tn)";
-  }
-  if (p.k < 1) return "k=0: nothing to multiply";
-  if (auto error = operand_error("a", p.lda, p.k, p.stride_a, p.align_a); !error.empty()) {
-    return error;
-  }
-  if (auto error = operand_error("b", p.ldb, p.k, p.stride_b, p.align_b); !error.empty()) {
-    return error;
-  }
-  if (p.stride_d * bits(p.d) / 8 >= std::int64_t{1} << 40) {
-    return fmt::format("strided={}: TMA needs batches less than 2^40 bytes apart", p.stride_d);
-  }
-  return {};
-}
-
 std::string config_struct(const DenseConfig& c, const Problem& p, const DeviceSpec& device) {
   const StorePath store = store_path(p);
   const Slabs slabs = slabs_of(c, store, shared_limit(device, c.occupancy));
   return fmt::format(
       "struct Config {{\n"
-      "  static constexpr DType type = DType::{}, d = DType::{};\n"
+      "  static constexpr DType a = DType::{}, b = DType::{}, d = DType::{};\n"
+      "  static constexpr bool across_a = {}, across_b = {}, promote = {};\n"
       "  static constexpr int tile_m = {}, tile_n = {};\n"
       "  static constexpr int cluster_m = {}, cluster_n = {}, stages = {}, occupancy = {};\n"
       "  static constexpr bool pingpong = {}, tma_store = {}, d_pairs = {};\n"
       "  static constexpr int slab_n = {}, slab_buffers = {};\n"
       "}};\n",
-      device_dtype_name(p.a), device_dtype_name(p.d), c.tile_m, c.tile_n, c.cluster_m, c.cluster_n,
-      c.stages, c.occupancy, c.pingpong, store.tma, store.pairs, slabs.columns, slabs.buffers);
+      device_dtype_name(p.a), device_dtype_name(p.b), device_dtype_name(p.d), !hopper::a_along_k(p),
+      !hopper::b_along_k(p), hopper::needs_promotion(p), c.tile_m, c.tile_n, c.cluster_m,
+      c.cluster_n, c.stages, c.occupancy, c.pingpong, store.tma, store.pairs, slabs.columns,
+      slabs.buffers);
 }
 
 std::string entry_point(const Problem& p) {
@@ -111,23 +61,28 @@ std::string entry_point(const Problem& p) {
       tma ? "&d_map" : "nullptr");
 }
 
-/// A [rows, k] or B [n, k], read in boxes of 64 of k.
-TensorMapSpec input_map(Operand operand, const Problem& p, int box_rows) {
+/// A or B, dimension 0 contiguous, read in boxes of a stage's k and `lines` of m or n, or, where m
+/// or n is contiguous, of a chunk of these and a sharer's part of k (StageLayout in
+/// stage_layout.cuh).
+TensorMapSpec input_map(Operand operand, const Problem& p, int lines, int tile_lines, int sharers) {
   const bool is_a = operand == Operand::a;
+  const bool along_k = is_a ? hopper::a_along_k(p) : hopper::b_along_k(p);
+  const std::int64_t size = bits(p.a) / 8;
   const std::int64_t ld = is_a ? p.lda : p.ldb;
   const std::int64_t stride = is_a ? p.stride_a : p.stride_b;
+  const MValue all_lines = is_a ? MValue::times_m(1) : MValue(p.n);
   TensorMapSpec map;
   map.operand = operand;
-  map.dtype = p.a;
+  map.dtype = is_a ? p.a : p.b;
   map.rank = 3;
-  map.dims[0] = p.k;
-  map.dims[1] = is_a ? MValue::times_m(1) : MValue(p.n);
+  map.dims[along_k ? 0 : 1] = p.k;
+  map.dims[along_k ? 1 : 0] = all_lines;
   map.dims[2] = stride == 0 ? 1 : p.batch;
-  map.strides_bytes[1] = ld * 2;
-  map.strides_bytes[2] = (stride == 0 ? ld : stride) * 2;
-  map.box[0] = kTileK;
-  map.box[1] = static_cast<std::uint32_t>(box_rows);
-  map.swizzle_bytes = 128;
+  map.strides_bytes[1] = ld * size;
+  map.strides_bytes[2] = (stride == 0 ? ld : stride) * size;
+  map.swizzle_bytes = along_k || tile_lines % 64 == 0 ? 128 : 64;
+  map.box[0] = static_cast<std::uint32_t>(map.swizzle_bytes / size);
+  map.box[1] = static_cast<std::uint32_t>(along_k ? lines : tile_k_of(p) / sharers);
   map.l2_promotion_bytes = 256;
   return map;
 }
@@ -178,8 +133,9 @@ LaunchSpec launch_of(const DenseConfig& c, const Problem& p, const DeviceSpec& d
   add_workspace(c, p, device, &spec);
   auto& args = spec.args;
   const int box_rows = a_box_rows(c, p);
-  args.push_back(LaunchArg::tensor_map(input_map(Operand::a, p, box_rows)));
-  args.push_back(LaunchArg::tensor_map(input_map(Operand::b, p, c.tile_n / c.cluster_m)));
+  args.push_back(LaunchArg::tensor_map(input_map(Operand::a, p, box_rows, c.tile_m, c.cluster_n)));
+  args.push_back(LaunchArg::tensor_map(
+      input_map(Operand::b, p, c.tile_n / c.cluster_m, c.tile_n, c.cluster_m)));
   if (store.tma) args.push_back(LaunchArg::tensor_map(output_map(p, slabs.columns)));
   args.push_back(LaunchArg::pointer(Operand::d));
   args.push_back(LaunchArg::i64(p.ldd));
@@ -235,7 +191,9 @@ class Sm90Dense final : public KernelFamily {
     if (!c) return tl::unexpected(c.error());
     Source source;
     source.entry = kEntry;
-    source.text = cuda_kernel_text("sm90_dense.cuh", problem.epilogue) +
+    source.text = fmt::format("#define CULET_WGMMA_A {}\n#define CULET_WGMMA_B {}\n",
+                              device_dtype_name(problem.a), device_dtype_name(problem.b)) +
+                  cuda_kernel_text("sm90_dense.cuh", problem.epilogue) +
                   "\nnamespace culet::kernels {\n" + config_struct(*c, problem, device) +
                   cuda_epilogue_struct(problem.epilogue) + entry_point(problem) +
                   "}  // namespace culet::kernels\n";

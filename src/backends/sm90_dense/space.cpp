@@ -19,17 +19,60 @@ struct Shape {
   bool pingpong;
 };
 
-/// Every tile within the registers, in steps that matter for filling waves. Widths below 64 pay
-/// only where n is small: shared memory cannot feed the tensor cores then.
-std::vector<Shape> shapes() {
+/// Rounds in which the device computes all tiles.
+std::int64_t rounds(const Shape& shape, const Problem& p, const DeviceSpec& device) {
+  DenseConfig config;
+  config.tile_k = tile_k_of(p);
+  config.tile_m = shape.tile_m;
+  config.tile_n = shape.tile_n;
+  const Grid grid = grid_of(config, p, device, p.m);
+  return (grid.pieces + grid.workers - 1) / grid.workers;
+}
+
+/// Every tile within the registers that can be the best. Widths go in steps of eight, because that
+/// is how waves are filled (the fastest for 2048x8192x8192 is 168 wide: 5.9 rounds of 132 tiles);
+/// of those that need the same number of rounds the narrowest computes least padding. Multiples of
+/// 32 stay in any case. Below 64 they pay only where n is small: shared memory cannot feed the
+/// tensor cores then.
+std::vector<Shape> shapes(const Problem& problem, const DeviceSpec& device) {
+  struct Kind {
+    int tile_m;
+    bool pingpong;
+    int narrowest, widest;
+  };
+  constexpr Kind kKinds[] = {{64, false, 32, 256},  {128, false, 64, 256}, {192, false, 96, 200},
+                             {256, false, 64, 192}, {64, true, 96, 256},   {128, true, 64, 192}};
   std::vector<Shape> all;
-  for (const int n : {32, 64, 96, 128, 160, 192, 224, 256}) all.push_back({64, n, false});
-  for (const int n : {64, 96, 128, 160, 176, 192, 208, 224, 240, 256})
-    all.push_back({128, n, false});
-  for (const int n : {128, 160, 192}) all.push_back({192, n, false});
-  for (const int n : {64, 96, 128, 144, 160, 176, 192}) all.push_back({256, n, false});
-  for (const int n : {128, 192, 256}) all.push_back({64, n, true});
-  for (const int n : {96, 112, 128, 144, 160, 176, 192}) all.push_back({128, n, true});
+  for (const Kind& kind : kKinds) {
+    for (int n = kind.narrowest; n <= kind.widest; n += 8) {
+      const Shape shape{kind.tile_m, n, kind.pingpong};
+      const Shape narrower{kind.tile_m, n - 8, kind.pingpong};
+      if (n % 32 == 0 || rounds(shape, problem, device) < rounds(narrower, problem, device)) {
+        all.push_back(shape);
+      }
+    }
+  }
+  return all;
+}
+
+/// Operands indexed by m stay in registers along with a block's sums; beyond this many sums they
+/// spill (ptxas 13.0: 128x160 ping-pong and 256x160 do, 128x152 and 256x144 do not).
+bool spills(const DenseConfig& config, const Problem& problem) {
+  const auto& operands = problem.epilogue.operands();
+  const bool by_row = std::any_of(operands.begin(), operands.end(), [](const auto& operand) {
+    return operand.index == EpilogueIndex::row;
+  });
+  if (by_row && config.accumulators() > 152) return true;
+  // The largest tile has no registers left for an epilogue with operands and functions.
+  return config.accumulators() >= 192 && !problem.epilogue.is_identity();
+}
+
+/// Clusters worth trying. Those of four can be asked for by name; they are offered where a single
+/// round of tiles is bound by what L2 delivers, because they load least.
+std::vector<std::pair<int, int>> clusters(const Shape& shape, const Problem& problem,
+                                          const DeviceSpec& device) {
+  std::vector<std::pair<int, int>> all = {{1, 1}, {2, 1}, {1, 2}};
+  if (rounds(shape, problem, device) == 1) all.insert(all.end(), {{4, 1}, {2, 2}});
   return all;
 }
 
@@ -78,22 +121,18 @@ std::vector<DenseConfig> space(const Problem& problem, const DeviceSpec& device)
   std::vector<DenseConfig> all;
   const StorePath store = store_path(problem);
   const std::int64_t rows = problem.m_range.high;
-  for (const Shape& shape : shapes()) {
+  for (const Shape& shape : shapes(problem, device)) {
     if (too_large(shape.tile_m, rows, 64) || too_large(shape.tile_n, problem.n, 32)) continue;
-    // Clusters of four can be asked for by name. They are not offered: nobody has timed them yet,
-    // and others report losses for large products.
-    for (const auto& [cluster_m, cluster_n] : {std::pair{1, 1}, std::pair{2, 1}, std::pair{1, 2}}) {
+    for (const auto& [cluster_m, cluster_n] : clusters(shape, problem, device)) {
       // Not more of a cluster than there are tiles.
       if (rows <= std::int64_t{shape.tile_m} * (cluster_m - 1)) continue;
-      if (shape.tile_n % (8 * cluster_m) != 0) continue;
       // A that does not fill a tile is read in a smaller box, and is no burden to share.
       if (cluster_n > 1 && (problem.n <= shape.tile_n || rows < shape.tile_m)) continue;
-      // The largest tile has no registers left for an epilogue with operands and functions.
-      if (shape.tile_m == 256 && shape.tile_n == 192 && !problem.epilogue.is_identity()) continue;
       for (const int occupancy : {1, 2}) {
         // Two blocks a multiprocessor: for small tiles, one stores while the other multiplies.
         if (occupancy == 2 && (shape.tile_m > 64 || shape.tile_n > 128 || shape.pingpong)) continue;
         DenseConfig config;
+        config.tile_k = tile_k_of(problem);
         config.tile_m = shape.tile_m;
         config.tile_n = shape.tile_n;
         config.pingpong = shape.pingpong;
@@ -101,7 +140,7 @@ std::vector<DenseConfig> space(const Problem& problem, const DeviceSpec& device)
         config.cluster_n = cluster_n;
         config.occupancy = occupancy;
         config.stages = fitting_stages(config, store, device, 12);
-        if (config.stages < 2) continue;
+        if (config.stages < 2 || spills(config, problem)) continue;
         for (const auto& [along_n, group] : rasters(config, problem, device)) {
           config.along_n = along_n;
           config.group = group;
@@ -119,7 +158,7 @@ std::vector<DenseConfig> space(const Problem& problem, const DeviceSpec& device)
 double dram_read_bytes(const DenseConfig& config, const Problem& problem,
                        const DeviceSpec& device) {
   const Grid grid = grid_of(config, problem, device, problem.m);
-  const double row_bytes = 2.0 * static_cast<double>(problem.k);
+  const double row_bytes = bits(problem.a) / 8.0 * static_cast<double>(problem.k);
   const auto count = [](std::int64_t x) { return static_cast<double>(x); };
   const double a = count(problem.m) * row_bytes, b = count(problem.n) * row_bytes;
   const double a_all = a * (problem.stride_a == 0 ? 1.0 : count(problem.batch));

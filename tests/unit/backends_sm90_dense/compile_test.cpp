@@ -38,6 +38,29 @@ const Case kCases[] = {
     {kBias, "tile=192x128x64 cluster=1x1 stages=5 schedule=cooperative raster=m"},
     {kBias, "tile=128x160x64 cluster=1x1 stages=5 schedule=pingpong raster=m"},
     {kBias, "tile=256x176x64 cluster=1x1 stages=3 schedule=cooperative raster=m"},
+    // Widths that are odd multiples of eight, and the widest tile of three consumers.
+    {kPlain, "tile=128x168x64 cluster=1x2 stages=5 schedule=pingpong raster=m"},
+    {kPlain, "tile=192x200x64 cluster=1x2 stages=4 schedule=cooperative raster=m"},
+    // The other layouts of 16-bit operands.
+    {"4096x4096x4096:bf16:layout=nn",
+     "tile=128x256x64 cluster=1x2 stages=4 schedule=cooperative raster=m"},
+    {"4096x4096x4096:bf16:layout=tt",
+     "tile=128x160x64 cluster=2x1 stages=5 schedule=pingpong raster=m"},
+    {"4096x4096x4096:f16:layout=nt",
+     "tile=128x192x64 cluster=2x1 stages=5 schedule=pingpong raster=m"},
+    // 8-bit floats, summed in the tensor core and promoted.
+    {"4096x4096x4096:e4m3:acc=fast",
+     "tile=128x256x128 cluster=2x1 stages=4 schedule=cooperative raster=m"},
+    {"4096x4096x4096:e4m3*e5m2:acc=fast:epi=\"acc * sa:f32 * sb:f32\"",
+     "tile=128x160x128 cluster=1x2 stages=5 schedule=pingpong raster=m"},
+    {"4096x4096x4096:e4m3", "tile=128x192x128 cluster=2x1 stages=5 schedule=cooperative raster=m"},
+    {"4096x4096x4096:e5m2*e4m3>f32",
+     "tile=256x128x128 cluster=1x2 stages=4 schedule=cooperative raster=m"},
+    {"4096x4096x4096:e4m3:epi=\"gelu(acc * sa:f32 * sb:f32 + bias[n])\"",
+     "tile=128x128x128 cluster=2x1 stages=5 schedule=pingpong raster=m"},
+    {"4096x4096x4096:s8", "tile=128x256x128 cluster=2x1 stages=4 schedule=cooperative raster=m"},
+    {"4096x4096x4096:u8*s8>bf16:epi=\"acc * sa[m]:f32 * sb[n]:f32\"",
+     "tile=128x144x128 cluster=1x1 stages=5 schedule=pingpong raster=m"},
 };
 
 class Sm90DenseCompile : public ::testing::TestWithParam<Case> {};

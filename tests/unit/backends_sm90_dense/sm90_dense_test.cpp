@@ -32,6 +32,14 @@ TEST(Sm90DenseSupports, SaysYes) {
   EXPECT_EQ(refusal("333x1023x520x3:f16>f32"), "yes");
   EXPECT_EQ(refusal("100x101x99:bf16:lda=104:ldb=112"), "yes");  // k itself may be anything
   EXPECT_EQ(refusal("64x64x64:bf16:epi=\"silu(acc * s[m]) + c[m,n]\""), "yes");
+  for (const char* layout : {"tn", "tt", "nn", "nt"}) {
+    EXPECT_EQ(refusal(std::string("104x112x99:bf16:lda=104:ldb=112:layout=") + layout), "yes");
+  }
+  for (const char* types : {"e4m3", "e4m3*e5m2:acc=fast", "e5m2*e4m3>f32", "e5m2:acc=f16", "s8",
+                            "u8*s8", "s8*u8>bf16", "u8>s32", "f16>f32"}) {
+    EXPECT_EQ(refusal(std::string("100x100x112:") + types), "yes") << types;
+  }
+  EXPECT_EQ(refusal("64x64x64x7:bf16:stridea=0:strideb=8"), "yes");
 }
 
 TEST(Sm90DenseSupports, NamesTheRule) {
@@ -40,7 +48,14 @@ TEST(Sm90DenseSupports, NamesTheRule) {
   EXPECT_EQ(refusal("64x64x96:bf16:ldb=100"), "ldb=100: TMA needs rows of a multiple of 16 bytes");
   EXPECT_NE(refusal("64x64x64:bf16:aligna=8").find("aligna=8"), std::string::npos);
   EXPECT_NE(refusal("64x64x64:f32").find("bf16"), std::string::npos);
-  EXPECT_NE(refusal("64x64x64:bf16:layout=tt").find("layout"), std::string::npos);
+  EXPECT_EQ(refusal("64x64x64:e4m3:layout=tt"),
+            "layout: WGMMA takes e4m3 operands contiguous in k only (tn)");
+  EXPECT_EQ(refusal("64x100x64:bf16:layout=tt"), "n=100: TMA needs rows of a multiple of 16 bytes");
+  EXPECT_EQ(refusal("100x64x64:bf16:layout=nn"), "m=100: TMA needs rows of a multiple of 16 bytes");
+  EXPECT_EQ(refusal("64x64x72:s8"), "k=72: TMA needs rows of a multiple of 16 bytes");
+  EXPECT_EQ(refusal("64x64x64x2:bf16:stridea=4100"),
+            "stridea=4100: TMA needs batches a multiple of 16 bytes, less than 2^40, apart");
+  EXPECT_NE(refusal("64x64x64:s8>s8").find("d=s8"), std::string::npos);
   EXPECT_NE(refusal("64x64x64:bf16", DeviceSpec::preset("a100").value()).find("sm_80"),
             std::string::npos);
   EXPECT_NE(refusal("64x64x0:bf16").find("k=0"), std::string::npos);
@@ -68,15 +83,41 @@ TEST(Sm90DenseConfig, RefusesWhatTheKernelCannotDo) {
   EXPECT_TRUE(parse("tile=64x128x64 cluster=2x2 stages=4 schedule=cooperative raster=m"));
   EXPECT_FALSE(parse("tile=128x256x64 cluster=4x2 stages=4 schedule=cooperative raster=m"));
   EXPECT_FALSE(parse("tile=128x256x64 cluster=3x1 stages=4 schedule=cooperative raster=m"));
-  EXPECT_FALSE(parse("tile=128x112x64 cluster=4x1 stages=4 schedule=cooperative raster=m"));
+  EXPECT_TRUE(parse("tile=128x168x64 cluster=1x2 stages=4 schedule=pingpong raster=m"));
+  EXPECT_FALSE(parse("tile=128x172x64 cluster=1x2 stages=4 schedule=pingpong raster=m"));
   EXPECT_FALSE(parse("tile=128x256x64 cluster=1x1 stages=4 schedule=serial raster=m"));
   EXPECT_FALSE(parse("tile=128x256x64 cluster=1x1 stages=0 schedule=cooperative raster=m"));
 }
 
+TEST(Sm90DenseConfig, FollowsTheOperands) {
+  const auto error = [](const char* problem_text, const char* tile) {
+    const auto config =
+        Config::parse(std::string(tile) + " stages=3 schedule=cooperative raster=m");
+    const auto c = sm90_dense::DenseConfig::parse(config.value());
+    EXPECT_TRUE(c) << tile;
+    return sm90_dense::config_error(*c, problem(problem_text), h200());
+  };
+  constexpr const char* kBf16 = "256x256x256:bf16";
+  EXPECT_EQ(error(kBf16, "tile=128x168x64 cluster=1x2"), "");
+  EXPECT_NE(error(kBf16, "tile=128x168x64 cluster=2x1"), "");  // shares of 84 columns
+  EXPECT_NE(error(kBf16, "tile=128x128x128 cluster=1x1"), "");
+  EXPECT_NE(error(kBf16, "tile=128x112x64 cluster=4x1"), "");
+  EXPECT_EQ(error("256x256x256:bf16:layout=tt", "tile=128x96x64 cluster=4x1"), "");
+  EXPECT_NE(error("256x256x256:bf16:layout=tt", "tile=128x80x64 cluster=1x1"), "");
+  EXPECT_EQ(error("256x256x256:s8", "tile=128x80x128 cluster=1x1"), "");
+  EXPECT_NE(error("256x256x256:s8", "tile=128x88x128 cluster=1x1"), "");
+  // Promotion takes a second set of sums.
+  EXPECT_EQ(error("256x256x256:e4m3:acc=fast", "tile=128x256x128 cluster=1x1"), "");
+  EXPECT_NE(error("256x256x256:e4m3", "tile=128x256x128 cluster=1x1"), "");
+  EXPECT_EQ(error("256x256x256:e4m3", "tile=128x192x128 cluster=1x1"), "");
+}
+
 TEST(Sm90DenseSpace, FitsTheDeviceAndTheProblem) {
   const DeviceSpec device = h200();
-  for (const char* text : {"1x64x64:bf16", "16x4096x4096:bf16", "4096x4096x4096:bf16",
-                           "333x1023x520x3:f16>f32", "4096x2112x7168:bf16"}) {
+  for (const char* text :
+       {"1x64x64:bf16", "16x4096x4096:bf16", "4096x4096x4096:bf16", "333x1023x520x3:f16>f32",
+        "4096x2112x7168:bf16", "2048x4096x4096:e4m3", "16x4096x4096:e5m2:acc=fast",
+        "1000x1000x1024:s8", "1000x1000x1000:bf16:layout=nt"}) {
     const Problem p = problem(text);
     const auto all = sm90_dense::space(p, device);
     EXPECT_FALSE(all.empty()) << text;
@@ -143,6 +184,14 @@ TEST(Sm90DenseSource, DependsOnlyOnWhatIsCompiledIn) {
   EXPECT_EQ(base, text("100x512x1024x2:bf16",
                        "tile=128x128x64 cluster=1x1 stages=5 schedule=cooperative raster=n "
                        "group=4 splits=3"));
+  EXPECT_NE(base, text("4096x4096x4096:bf16:layout=tt",
+                       "tile=128x128x64 cluster=1x1 stages=5 schedule=cooperative raster=m"));
+  // The precise sum of 8-bit floats and the fast one are different kernels.
+  constexpr const char* kBytes =
+      "tile=128x128x128 cluster=1x1 stages=5 schedule=cooperative raster=m";
+  EXPECT_NE(text("4096x4096x4096:e4m3:acc=fast", kBytes).find("promote = false"),
+            std::string::npos);
+  EXPECT_NE(text("4096x4096x4096:e4m3", kBytes).find("promote = true"), std::string::npos);
   EXPECT_NE(base, text("4096x4096x4096:f16",
                        "tile=128x128x64 cluster=1x1 stages=5 schedule=cooperative raster=m"));
   EXPECT_NE(base, text("4096x4096x4096:bf16",
