@@ -1,45 +1,123 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The culet authors
+//
+// The decode family of Hopper without a GPU: what it refuses, that its whole space fits the device,
+// and that samples of it compile without spills.
+#include <algorithm>
+#include <set>
+
 #include "backends/backends.h"
+#include "backends/sm90_stream/stream_config.h"
 #include "support/compile_check.h"
 
 namespace culet {
 namespace {
 
+using sm90_stream::StreamConfig;
+using sm90_stream::StreamShape;
+
+DeviceSpec h200() { return DeviceSpec::preset("h200").value(); }
+Problem parse(const std::string& text) { return Problem::parse(text).value(); }
+
 Support ask(const std::string& problem, const char* device = "h200") {
-  return make_sm90_stream_backend()->supports(Problem::parse(problem).value(),
-                                              DeviceSpec::preset(device).value());
+  return make_sm90_stream_backend()->supports(parse(problem), DeviceSpec::preset(device).value());
 }
 
 TEST(Sm90Stream, NamesTheRuleItRefusesBy) {
-  EXPECT_TRUE(ask("16x4096x4096:bf16").yes);
-  EXPECT_TRUE(ask("128x77x200:f16:epi=\"relu(acc)\"").yes);
+  for (const char* text :
+       {"16x4096x4096:bf16", "128x77x200:f16:epi=\"relu(acc)\"", "16x64x64:e4m3*e5m2",
+        "16x64x64:e4m3:acc=fast", "16x64x64:s8", "16x64x64:u8*s8>bf16", "16x64x64:bf16>f32"}) {
+    EXPECT_TRUE(ask(text).yes) << text << ": " << ask(text).reason;
+  }
+  const auto expect_no = [](const char* text, const char* rule) {
+    EXPECT_NE(ask(text).reason.find(rule), std::string::npos) << text << ": " << ask(text).reason;
+  };
   EXPECT_NE(ask("16x64x64:bf16", "a100").reason.find("sm_80"), std::string::npos);
-  EXPECT_NE(ask("129x64x64:bf16").reason.find("m=129"), std::string::npos);
-  EXPECT_NE(ask("16x64x100:bf16").reason.find("16 bytes"), std::string::npos);
-  EXPECT_NE(ask("16x64x64:f32").reason.find("f32*f32"), std::string::npos);
-  EXPECT_NE(ask("16x64x64:bf16:layout=nt").reason.find("layout"), std::string::npos);
-  EXPECT_NE(ask("16x64x0:bf16").reason.find("k=0"), std::string::npos);
+  expect_no("129x64x64:bf16", "m=129");
+  expect_no("16x64x100:bf16", "16 bytes");
+  expect_no("16x64x64:bf16:ldb=100", "ldb=100");
+  expect_no("16x64x72:e4m3", "16 bytes");
+  expect_no("16x64x64:bf16:aligna=8", "16");
+  expect_no("16x64x64:f32", "f32*f32");
+  expect_no("16x64x64:e4m3>e4m3", "e4m3");
+  expect_no("16x64x64:bf16:layout=nt", "layout");
+  expect_no("16x64x64:f16:acc=f16", "acc=f16");
+  expect_no("16x64x0:bf16", "k=0");
+}
+
+TEST(Sm90Stream, PromotesEightBitFloatsUnlessFastIsAsked) {
+  const StreamConfig c;
+  EXPECT_TRUE(StreamShape(c, parse("16x64x64:e4m3")).promote);
+  EXPECT_FALSE(StreamShape(c, parse("16x64x64:e4m3:acc=fast")).promote);
+  EXPECT_FALSE(StreamShape(c, parse("16x64x64:s8")).promote);
+  EXPECT_FALSE(StreamShape(c, parse("16x64x64:bf16")).promote);
+}
+
+TEST(Sm90Stream, ConfigurationsPrintAndParse) {
+  for (const StreamConfig& c : sm90_stream::space(parse("64x4096x4096:bf16"), h200())) {
+    const auto parsed = StreamConfig::parse(c.config());
+    ASSERT_TRUE(parsed) << parsed.error().message;
+    EXPECT_EQ(*parsed, c) << c.config().text();
+  }
+  const auto refused = [](const char* text) {
+    const auto c = StreamConfig::parse(Config::parse(text).value());
+    return c ? std::string("accepted") : c.error().message;
+  };
+  // Without the keys of later versions.
+  EXPECT_EQ(refused("rows=64 boxes=2 stages=6 groups=2 cluster=1"), "accepted");
+  EXPECT_NE(refused("boxes=2 stages=6 groups=2 cluster=1").find("rows"), std::string::npos);
+  EXPECT_NE(refused("rows=60 boxes=2 stages=6 groups=2 cluster=1").find("rows=60"),
+            std::string::npos);
+  EXPECT_NE(refused("rows=64 boxes=2 stages=2 groups=2 cluster=1").find("stages=2"),
+            std::string::npos);
+  EXPECT_NE(refused("rows=64 boxes=2 stages=6 a_stages=3 groups=2 cluster=1").find("a_stages=3"),
+            std::string::npos);
+  EXPECT_NE(refused("rows=64 boxes=2 stages=6 groups=2 cluster=3").find("cluster=3"),
+            std::string::npos);
+  EXPECT_NE(refused("rows=64 boxes=2 stages=6 groups=2 cluster=4 share=4").find("share=4"),
+            std::string::npos);
+  EXPECT_NE(refused("rows=64 wide=c boxes=2 stages=6 groups=2 cluster=1").find("wide=c"),
+            std::string::npos);
 }
 
 TEST(Sm90Stream, EveryConfigurationFitsTheDevice) {
-  const auto backend = make_sm90_stream_backend();
-  const DeviceSpec device = DeviceSpec::preset("h200").value();
-  for (const char* text : {"1x256x7168:bf16", "16x4096x4096:bf16", "64x28672x4096:bf16",
-                           "128x151936x5120:bf16", "8x8x64:bf16"}) {
-    const Problem problem = Problem::parse(text).value();
-    const auto configs = backend->configs(problem, device);
+  const DeviceSpec device = h200();
+  for (const char* text :
+       {"1x256x7168:bf16", "16x4096x4096:bf16", "64x28672x4096:bf16", "128x151936x5120:bf16",
+        "8x8x64:bf16", "40x4096x4096:s8", "16x4096x4096:e4m3", "128x2112x7168:e4m3"}) {
+    const Problem p = parse(text);
+    const auto configs = sm90_stream::space(p, device);
     EXPECT_FALSE(configs.empty()) << text;
-    for (const Config& config : configs) {
-      const Step step{"sm90_stream", config, Part::all};
-      const auto launch = static_cast<const KernelFamily&>(*backend).launch(problem, step, device);
-      ASSERT_TRUE(launch) << launch.error().message;
-      EXPECT_LE(launch->shared_bytes, device.shared_per_block) << text << " " << config.text();
-      EXPECT_EQ(config.get_int("stages") % config.get_int("groups"), 0) << config.text();
-      EXPECT_GE(config.get_int("stages"), 2 * config.get_int("groups"))
-          << "a group waits for itself";
-      EXPECT_LE(config.get_int("rows"), 256) << "a TMA box";
-      EXPECT_LE(launch->block[0], 1024u);
+    std::set<std::string> seen;
+    for (const StreamConfig& c : configs) {
+      const std::string name = std::string(text) + " " + c.config().text();
+      EXPECT_TRUE(seen.insert(name).second) << name << " twice";
+      EXPECT_EQ(sm90_stream::config_error(c, p, device), "") << name;
+      const StreamShape shape(c, p);
+      EXPECT_LE(shape.shared_bytes(), device.shared_per_block) << name;
+      // What the sums are written over, and what is read beyond the wide side.
+      EXPECT_GE(shape.shared_bytes(), c.groups * shape.part_bytes()) << name;
+      EXPECT_GE(shape.width, p.m_range.high) << name;
+      EXPECT_EQ(shape.width % (8 * c.share), 0) << name;
+      for (const int stages : {c.stages, c.a_stages}) {
+        EXPECT_EQ(stages % c.groups, 0) << name;
+        EXPECT_GE(stages, 2 * c.groups) << name << ": a group waits for itself";
+      }
+      EXPECT_EQ(sm90_stream::tiles_of(c, p) % c.share, 0) << name;
+      const auto features = sm90_stream::features_of(c, p, device);
+      ASSERT_TRUE(features) << name;
+      EXPECT_GT(features->bytes_in_flight, 0) << name;
+    }
+  }
+}
+
+TEST(Sm90Stream, IntegersHaveOnlyTheWidthsOfTheirInstruction) {
+  const DeviceSpec device = h200();
+  for (const char* text : {"40x4096x4096:s8", "72x6144x4096:u8", "24x4096x4096:s8"}) {
+    const Problem p = parse(text);
+    for (const StreamConfig& c : sm90_stream::space(p, device)) {
+      const std::int64_t n = StreamShape(c, p).narrow();
+      EXPECT_TRUE(n <= 24 || n % 16 == 0) << text << " " << c.config().text();
     }
   }
 }
@@ -48,8 +126,9 @@ TEST(Sm90Stream, CompilesCleanly) {
   const auto backend = make_sm90_stream_backend();
   for (const char* problem :
        {"1x4096x4096:bf16", "64x28672x4096:bf16", "128x4096x14336:f16>f32:const=b",
-        "16x2112x7168:bf16:epi=\"silu(acc * s[m] + bias[n]) + c[m,n]\""}) {
-    testing::expect_clean_compiles(*backend, problem, "h200", 6);
+        "16x2112x7168:bf16:epi=\"silu(acc * s[m] + bias[n]) + c[m,n]\"", "64x4096x4096:e4m3",
+        "33x4096x4096:s8:epi=\"acc * s:f32\""}) {
+    testing::expect_clean_compiles(*backend, problem, "h200", 5);
   }
 }
 
