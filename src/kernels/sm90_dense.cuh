@@ -31,8 +31,8 @@ struct DenseArguments {
   i32 a_batched;  ///< 0 where one A serves all batches
   i32 b_batched;
   /// What the copy engine brings for a stage: less than a full one where A has fewer rows than a
-  /// tile and is read in boxes of as many. The rows then missing hold anything; so do their
-  /// results, which are not stored.
+  /// tile and is read in boxes of as many (the rows then missing hold anything; so do their
+  /// results, which are not stored), more where shares of a tile overlap.
   u32 stage_bytes;
 };
 
@@ -97,12 +97,9 @@ constexpr int kConsumerBarrier = 1;  ///< and one more for each further consumer
 template <class Stage, int Sharers, bool Across>
 CULET_DEVICE void load_share(u32 place, const TensorMap* map, u32 barrier, u16 mask, i32 rank,
                              i32 k, i32 line, i32 batch) {
-  if constexpr (Across) {
-    k += rank * Stage::kShareK;
-  } else {
-    line += rank * Stage::kShareLines;
-  }
-  place += static_cast<u32>(rank) * Stage::kShareBytes;
+  k += Stage::share_k(rank);
+  line += Stage::share_line(rank);
+  place += Stage::share_bytes(rank);
 #pragma unroll
   for (int chunk = 0; chunk < Stage::kChunks; ++chunk) {
     const i32 at = line + chunk * Stage::kChunkLines;

@@ -41,16 +41,25 @@ struct StageLayout {
   static constexpr int kChunkLines = Across ? kSpan / kElement : Lines;
   static constexpr int kChunks = Lines / kChunkLines;
   static constexpr u32 kChunkBytes = kChunkLines * kStageBytesOfK;
-  /// A sharer loads some of the lines, or, where lines are across, some of the k of every chunk.
-  static constexpr int kShareLines = Across ? kChunkLines : Lines / Sharers;
+  /// A sharer loads some of the lines, whole atoms of eight, or, where lines are across, some of
+  /// the k of every chunk. Where atoms do not divide evenly, shares overlap: what two sharers write
+  /// to the same place is the same.
+  static constexpr int kShareLines = Across ? kChunkLines : ceil_div(Lines / 8, Sharers) * 8;
   static constexpr int kShareK = Across ? kK / Sharers : kK;
-  static constexpr u32 kShareBytes = kChunkBytes / Sharers;
+  CULET_HD static constexpr int share_line(int rank) {
+    return Across ? 0 : smaller(rank * kShareLines, Lines - kShareLines);
+  }
+  CULET_HD static constexpr int share_k(int rank) { return Across ? rank * kShareK : 0; }
+  CULET_HD static constexpr u32 share_bytes(int rank) {
+    return Across ? static_cast<u32>(rank) * (kChunkBytes / Sharers)
+                  : static_cast<u32>(share_line(rank)) * kStageBytesOfK;
+  }
   /// To the operand of the next instruction, 32 bytes of k on, and to the next 64 lines.
   static constexpr u32 kStepBytes = Across ? 32 / kElement * kSpan : 32;
   static constexpr u32 kBlockBytes = 64 * kStageBytesOfK;
 
   static_assert(!Across || (kElement == 2 && Lines % 32 == 0 && kK / Sharers % 8 == 0));
-  static_assert(Across || Lines % (8 * Sharers) == 0, "a share is whole atoms of eight lines");
+  static_assert(Across || (Lines % 8 == 0 && Lines >= 8 * Sharers));
 
   CULET_HD static constexpr u64 descriptor(u32 shared_address) {
     if constexpr (Across) {

@@ -39,8 +39,11 @@ constexpr const char* kClusterOfFour =
     "tile=64x64x64 cluster=4x1 stages=5 schedule=pingpong occupancy=1 raster=m group=2 splits=";
 constexpr const char* kSquareCluster =
     "tile=64x128x64 cluster=2x2 stages=6 schedule=cooperative occupancy=1 raster=m group=2 splits=";
-const char* const kKernels[] = {kCooperative,     kClusterM,      kClusterN,     kPingpong,
-                                kPingpongCluster, kClusterOfFour, kSquareCluster};
+// Shares of 88 of 168 columns, which overlap by 8.
+constexpr const char* kOverlap =
+    "tile=64x168x64 cluster=2x1 stages=4 schedule=pingpong occupancy=1 raster=m group=4 splits=";
+const char* const kKernels[] = {kCooperative,     kClusterM,      kClusterN,      kPingpong,
+                                kPingpongCluster, kClusterOfFour, kSquareCluster, kOverlap};
 
 TEST(Sm90DenseKernel, EveryKIsExact) {
   CULET_NEEDS_HOPPER();

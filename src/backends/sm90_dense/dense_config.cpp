@@ -210,19 +210,22 @@ std::string layout_error(const DenseConfig& config, const Problem& problem) {
     return fmt::format("tile={}x{}: WGMMA takes integers in widths of a multiple of 16",
                        config.tile_m, config.tile_n);
   }
-  if (hopper::b_along_k(problem)) {
-    // Every block's share of B is whole atoms of eight columns.
-    if (config.tile_n % (8 * config.cluster_m) == 0) return {};
-    return fmt::format("tile={}x{} cluster={}x{}: the width must be a multiple of {}",
-                       config.tile_m, config.tile_n, config.cluster_m, config.cluster_n,
-                       8 * config.cluster_m);
+  // Every block's share of B is at least an atom of eight columns.
+  if (config.tile_n < 8 * config.cluster_m) {
+    return fmt::format("tile={}x{} cluster={}x{}: fewer than 8 columns a block", config.tile_m,
+                       config.tile_n, config.cluster_m, config.cluster_n);
   }
+  if (hopper::b_along_k(problem)) return {};
   if (config.tile_n % 32 == 0) return {};
   return fmt::format("tile={}x{}: B contiguous in n is loaded 32 columns at a time", config.tile_m,
                      config.tile_n);
 }
 
 }  // namespace
+
+int b_box_columns(const DenseConfig& config) {
+  return static_cast<int>(ceil_div(config.tile_n / 8, config.cluster_m)) * 8;
+}
 
 std::string config_error(const DenseConfig& config, const Problem& problem,
                          const DeviceSpec& device) {

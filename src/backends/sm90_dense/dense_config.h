@@ -82,6 +82,10 @@ int fitting_stages(const DenseConfig& config, const StorePath& store, const Devi
 /// tiles on an H200: 20.5 us with full boxes, 15.9 without).
 int a_box_rows(const DenseConfig& config, const Problem& problem);
 
+/// Columns of B that one block of a cluster loads for all that share them: whole eights, so shares
+/// may overlap.
+int b_box_columns(const DenseConfig& config);
+
 /// Why a configuration cannot run the problem; empty if it can.
 std::string config_error(const DenseConfig& config, const Problem& problem,
                          const DeviceSpec& device);

@@ -130,7 +130,7 @@ std::optional<Features> features_of(const DenseConfig& c, const Problem& p,
   f.dram_bytes += operand_bytes;
   const double a_rows =
       std::min(static_cast<double>(a_box_rows(c, p)), static_cast<double>(c.tile_m) / c.cluster_n);
-  const double stage_reads = a_rows + static_cast<double>(c.tile_n) / c.cluster_m;
+  const double stage_reads = a_rows + static_cast<double>(b_box_columns(c));
   const double stage_lines = (tiles / c.splits) * blocks * count(grid.k_tiles) * 128.0;
   f.l2_bytes = stage_lines * stage_reads + d_bytes + operand_bytes;
   // Stages are written once; WGMMA reads 64 rows of A and all of B for every 64 rows.

@@ -134,8 +134,8 @@ LaunchSpec launch_of(const DenseConfig& c, const Problem& p, const DeviceSpec& d
   auto& args = spec.args;
   const int box_rows = a_box_rows(c, p);
   args.push_back(LaunchArg::tensor_map(input_map(Operand::a, p, box_rows, c.tile_m, c.cluster_n)));
-  args.push_back(LaunchArg::tensor_map(
-      input_map(Operand::b, p, c.tile_n / c.cluster_m, c.tile_n, c.cluster_m)));
+  args.push_back(
+      LaunchArg::tensor_map(input_map(Operand::b, p, b_box_columns(c), c.tile_n, c.cluster_m)));
   if (store.tma) args.push_back(LaunchArg::tensor_map(output_map(p, slabs.columns)));
   args.push_back(LaunchArg::pointer(Operand::d));
   args.push_back(LaunchArg::i64(p.ldd));
@@ -145,10 +145,12 @@ LaunchSpec launch_of(const DenseConfig& c, const Problem& p, const DeviceSpec& d
   args.push_back(LaunchArg::pointer(Operand::scratch));
   args.push_back(LaunchArg::pointer(Operand::scratch, 0, spec.zeroed_prefix));
   args.push_back(LaunchArg::i32(MValue::tiles_of_m(rows, 1)));
+  const int columns = hopper::b_along_k(p) ? b_box_columns(c) * c.cluster_m : c.tile_n;
+  const std::int64_t stage_bytes = std::int64_t{128} * (box_rows * c.cluster_n + columns);
   for (const std::int64_t value :
        {grid.tiles_n, p.batch, std::int64_t{c.splits}, grid.k_tiles, std::int64_t{c.group},
         std::int64_t{c.along_n}, std::int64_t{p.stride_a != 0}, std::int64_t{p.stride_b != 0},
-        std::int64_t{128} * (box_rows * c.cluster_n + c.tile_n)}) {
+        stage_bytes}) {
     args.push_back(LaunchArg::i32(value));
   }
   add_epilogue_arguments(p.epilogue, &spec);

@@ -131,6 +131,8 @@ std::vector<DenseConfig> space(const Problem& problem, const DeviceSpec& device)
       for (const int occupancy : {1, 2}) {
         // Two blocks a multiprocessor: for small tiles, one stores while the other multiplies.
         if (occupancy == 2 && (shape.tile_m > 64 || shape.tile_n > 128 || shape.pingpong)) continue;
+        // ... but there must be two for each: else it only halves the ring.
+        if (occupancy == 2 && rounds(shape, problem, device) == 1) continue;
         DenseConfig config;
         config.tile_k = tile_k_of(problem);
         config.tile_m = shape.tile_m;

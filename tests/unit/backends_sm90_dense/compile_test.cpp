@@ -39,7 +39,7 @@ const Case kCases[] = {
     {kBias, "tile=128x160x64 cluster=1x1 stages=5 schedule=pingpong raster=m"},
     {kBias, "tile=256x176x64 cluster=1x1 stages=3 schedule=cooperative raster=m"},
     // Widths that are odd multiples of eight, and the widest tile of three consumers.
-    {kPlain, "tile=128x168x64 cluster=1x2 stages=5 schedule=pingpong raster=m"},
+    {kPlain, "tile=128x168x64 cluster=2x1 stages=5 schedule=pingpong raster=m"},
     {kPlain, "tile=192x200x64 cluster=1x2 stages=4 schedule=cooperative raster=m"},
     // The other layouts of 16-bit operands.
     {"4096x4096x4096:bf16:layout=nn",
