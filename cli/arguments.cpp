@@ -128,6 +128,9 @@ void add_measuring(CLI::App* app, Arguments* a) {
   app->add_option("--max-memory", a->max_memory, "For operands and their copies")->type_name("GB");
   app->add_option("--dump", a->dump, "Folder for the source and code of all that is compiled")
       ->type_name("DIR");
+  app->add_option("--isolation", a->isolation,
+                  "Run candidates in a worker process, or none: in this one (process)")
+      ->type_name("process|none");
 }
 
 constexpr const char* kDeviceHere = "auto, cpu, cpu:THREADS or cuda:N (auto)";
@@ -258,7 +261,7 @@ void trim(Arguments* a) {
                             &a->seed, &a->cache, &a->max_memory}) {
     strip(*text);
   }
-  for (std::optional<std::string>* text : {&a->top, &a->backends, &a->dump}) {
+  for (std::optional<std::string>* text : {&a->top, &a->backends, &a->dump, &a->isolation}) {
     if (*text) strip(**text);
   }
 }

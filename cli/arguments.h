@@ -29,6 +29,7 @@ struct Arguments {
   std::string cache;                ///< see open_cache
   std::string max_memory;           ///< GB
   std::optional<std::string> dump;  ///< folder
+  std::optional<std::string> isolation;
   bool no_measure = false;
   bool dry_run = false;
   bool fresh = false;  ///< measure again what is stored

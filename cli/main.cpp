@@ -8,6 +8,7 @@
 
 #include "arguments.h"
 #include "console.h"
+#include "culet/worker.h"
 #include "verbs.h"
 
 namespace {
@@ -38,6 +39,7 @@ int run(const culet::cli::Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (const auto status = culet::run_as_worker(argc, argv)) return *status;
   const culet::cli::Parsed parsed = culet::cli::parse_arguments(argc, argv);
   if (!parsed.error.empty()) {
     culet::cli::report_error({culet::ErrorCode::invalid_argument, parsed.error, {}});

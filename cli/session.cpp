@@ -84,6 +84,7 @@ Result<TuneOptions> parse_options(const Arguments& arguments, const Registry& re
   if (arguments.backends) unsetenv("CULET_BACKENDS");
   if (arguments.top) unsetenv("CULET_MAX_PROFILING_CONFIGS");
   if (arguments.dump) unsetenv("CULET_DUMP");
+  if (arguments.isolation) unsetenv("CULET_ISOLATION");
   auto options = options_from_environment(registry);
   if (!options) return options;
   if (arguments.top) {
@@ -105,6 +106,12 @@ Result<TuneOptions> parse_options(const Arguments& arguments, const Registry& re
   if (!memory) return tl::unexpected(memory.error());
   options->max_memory_bytes = *memory * 1e9;
   if (arguments.dump) options->dump_dir = *arguments.dump;
+  if (arguments.isolation) {
+    const auto isolation = parse_isolation(*arguments.isolation);
+    if (!isolation)
+      return fail(isolation.error().code, "--isolation: " + isolation.error().message);
+    options->isolation = *isolation;
+  }
   options->measure = !arguments.no_measure;
   options->use_cached_trials = !arguments.fresh;
   return options;

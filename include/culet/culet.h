@@ -22,3 +22,4 @@
 #include "culet/settings.h"     // IWYU pragma: export
 #include "culet/tuner.h"        // IWYU pragma: export
 #include "culet/version.h"      // IWYU pragma: export
+#include "culet/worker.h"       // IWYU pragma: export

@@ -31,7 +31,8 @@ std::vector<Setting> settings();
 /// The same as a Markdown table, without the current values.
 std::string settings_markdown();
 
-/// Options with what CULET_BACKENDS, CULET_MAX_PROFILING_CONFIGS, CULET_DISABLE and CULET_DUMP say.
+/// Options with what CULET_BACKENDS, CULET_MAX_PROFILING_CONFIGS, CULET_DISABLE, CULET_DUMP and
+/// CULET_ISOLATION say.
 /// Errors: invalid_argument, naming the variable.
 Result<TuneOptions> options_from_environment(const Registry& registry);
 

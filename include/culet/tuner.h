@@ -52,6 +52,14 @@ struct MeasurePolicy {
   std::string text() const;
 };
 
+/// Where candidates are verified and timed.
+enum class Isolation : std::uint8_t {
+  process,  ///< in a worker process: a crash or a hang costs the candidate only. Where no worker
+            ///< can be started, in this process, which Observer::warning() tells once
+  none,  ///< in this process
+};
+Result<Isolation> parse_isolation(std::string_view text);
+
 struct TuneOptions {
   int top = 5;  ///< candidates compiled per ranked backend; -1 for all
   BackendFilter backends;
@@ -62,6 +70,7 @@ struct TuneOptions {
   bool use_cached_trials = true;
   std::string dump_dir;  ///< sources and code of everything compiled go here
   MeasurePolicy policy;
+  Isolation isolation = Isolation::process;
   int compile_threads = 0;                  ///< 0: one per core
   const std::atomic<bool>* stop = nullptr;  ///< set it to end after the current trial
   /// Replaces the clock, for tests of the policy: seconds of one run of a candidate in a round; a

@@ -27,6 +27,11 @@ const std::vector<EnvVariable>& env_table() {
        "Folder of the store of compiled code and timings; `none` keeps it in memory."},
       {"CULET_DUMP", "unset",
        "Folder that the source and the code of every compiled kernel are written to, as `--dump`."},
+      {"CULET_ISOLATION", "process",
+       "Where candidates are verified and timed, as `--isolation`: `process` (a worker process, so "
+       "that a crash costs the candidate only) or `none` (the tuning process)."},
+      {"CULET_WORKER", "this program, or `culet` where that is installed",
+       "Program that is started as worker process: a `culet` of the same version."},
       {"CULET_THREADS", "all usable cores", "Threads that kernels on the CPU use."},
       {"CULET_CXX", "g++, c++ or clang++, whichever is found first",
        "C++ compiler for CPU kernels made from source; without one the precompiled ones serve."},

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <optional>
 
 #include "benchmark/host_memory.h"
@@ -109,32 +110,33 @@ struct Entrant {
 class CpuRunner : public TrialRunner {
  public:
   CpuRunner(const Problem& problem, const DeviceSpec& device, const RunnerOptions& options)
-      : problem_(problem), device_(device), options_(options) {}
+      : TrialRunner(problem, device, options) {}
 
   Result<void> allocate();
 
   Verdict verify(const BuiltCandidate& candidate, bool full) override;
-  std::vector<RaceResult> race(const std::vector<const BuiltCandidate*>& candidates,
-                               const std::vector<bool>& droppable,
-                               const std::function<void(int, int)>& on_round) override;
+  Result<double> sample(const BuiltCandidate& candidate) override;
+  void leave(const BuiltCandidate& candidate) override;
 
  private:
+  void watch(double seconds) const {
+    if (options_.watch) options_.watch(seconds);
+  }
+  Result<Plan> load_plan(const BuiltCandidate& candidate) const;
   Verdict run_case(const Plan& plan, const Scratch& scratch, HostCase& on, bool second_run,
                    bool full);
   Result<void> run_once(const Plan& plan, const Scratch& scratch, HostCase& on);
   std::string compare_repeated(const HostCase& on, const std::string& first_d) const;
 
   Result<std::unique_ptr<Entrant>> load(const BuiltCandidate& candidate);
-  Result<double> sample(Entrant& entrant);
+  Result<double> one_round(Entrant& entrant);
   Result<double> timed_runs(Entrant& entrant, std::int64_t count);
 
-  Problem problem_;
-  DeviceSpec device_;
-  RunnerOptions options_;
   double rotate_bytes_ = 0, memory_left_ = 0;
   std::vector<HostCase> cases_;
   std::vector<HostBlock> copies_;  ///< blocks of the rotation beside the main case's
   std::vector<SetPointers> sets_;  ///< all of the rotation
+  std::map<const BuiltCandidate*, std::unique_ptr<Entrant>> entrants_;
 };
 
 Result<void> CpuRunner::allocate() {
@@ -199,10 +201,12 @@ Verdict CpuRunner::run_case(const Plan& plan, const Scratch& scratch, HostCase& 
   const SetLayout& layout = on.check.layout;
   const std::uint32_t poison = poison_of(problem_.d, second_run);
   poison_d(layout, poison, on.block.data());
+  watch(run_limit(options_.policy));
   const auto begin = Clock::now();
-  if (auto ran = run_once(plan, scratch, on); !ran)
-    return {outcome_of(ran.error()), ran.error().message, 0};
+  const auto ran = run_once(plan, scratch, on);
   const double took = seconds_since(begin);
+  watch(0);
+  if (!ran) return {outcome_of(ran.error()), ran.error().message, 0};
   if (took > options_.policy.trial_seconds) {
     return {Outcome::timed_out,
             fmt::format("one run takes {:.3g} s, more than the {:.3g} s a trial may", took,
@@ -245,9 +249,16 @@ std::string CpuRunner::compare_repeated(const HostCase& on, const std::string& f
   return {};
 }
 
+Result<Plan> CpuRunner::load_plan(const BuiltCandidate& candidate) const {
+  watch(kLoadSeconds);
+  auto plan = Plan::load(problem_, candidate, device_);
+  watch(0);
+  return plan;
+}
+
 Verdict CpuRunner::verify(const BuiltCandidate& candidate, bool full) {
   if (problem_.is_empty()) return {};
-  auto plan = Plan::load(problem_, candidate, device_);
+  auto plan = load_plan(candidate);
   if (!plan) return {Outcome::build_failed, plan.error().message, 0};
   Verdict verdict;
   std::string first_d;
@@ -340,7 +351,7 @@ Result<double> CpuRunner::timed_runs(Entrant& entrant, std::int64_t count) {
 
 /// One round of one candidate: after a warm-up, the fastest of as many short samples as fit into
 /// the policy's time.
-Result<double> CpuRunner::sample(Entrant& entrant) {
+Result<double> CpuRunner::one_round(Entrant& entrant) {
   if (device_.threads > 1) wait_until_pools_park();
   const double target = options_.policy.target_seconds;
   const double one = std::max(entrant.estimate, 1e-9);
@@ -362,41 +373,29 @@ Result<double> CpuRunner::sample(Entrant& entrant) {
   return best;
 }
 
-std::vector<RaceResult> CpuRunner::race(const std::vector<const BuiltCandidate*>& candidates,
-                                        const std::vector<bool>& droppable,
-                                        const std::function<void(int, int)>& on_round) {
-  std::vector<std::unique_ptr<Entrant>> entrants(candidates.size());
-  const double memory = memory_left_;
-  RaceRules rules;
-  rules.policy = options_.policy;
-  rules.statistic = statistic_for(DeviceKind::cpu);
-  rules.stop = options_.stop;
-  rules.on_round = on_round;
-  rules.left = [&](int index) {
-    auto& entrant = entrants[static_cast<std::size_t>(index)];
-    if (entrant != nullptr)
-      for (const HostBlock& block : entrant->packed_memory)
-        memory_left_ += static_cast<double>(block.bytes());
-    entrant.reset();
-  };
-  rules.sample = [&](int index, int round) -> Result<double> {
-    const BuiltCandidate& candidate = *candidates[static_cast<std::size_t>(index)];
-    if (options_.simulated_clock) {
-      const double simulated = options_.simulated_clock(candidate.candidate, round);
-      if (simulated > 0) return simulated;
-    }
-    if (problem_.is_empty()) return 0.0;  // nothing is launched
-    auto& entrant = entrants[static_cast<std::size_t>(index)];
-    if (entrant == nullptr) {
-      auto loaded = load(candidate);
-      if (!loaded) return tl::unexpected(loaded.error());
-      entrant = std::move(*loaded);
-    }
-    return sample(*entrant);
-  };
-  auto results = run_race(static_cast<int>(candidates.size()), droppable, rules);
-  memory_left_ = memory;
-  return results;
+Result<double> CpuRunner::sample(const BuiltCandidate& candidate) {
+  auto& entrant = entrants_[&candidate];
+  if (entrant == nullptr) {
+    watch(entry_limit(options_.policy));
+    auto loaded = load(candidate);
+    watch(0);
+    if (!loaded) return tl::unexpected(loaded.error());
+    entrant = std::move(*loaded);
+  }
+  watch(round_limit(options_.policy, options_.policy.target_seconds + 3 * entrant->estimate));
+  auto seconds = one_round(*entrant);
+  watch(0);
+  return seconds;
+}
+
+void CpuRunner::leave(const BuiltCandidate& candidate) {
+  const auto at = entrants_.find(&candidate);
+  if (at == entrants_.end()) return;
+  if (at->second != nullptr) {
+    for (const HostBlock& block : at->second->packed_memory)
+      memory_left_ += static_cast<double>(block.bytes());
+  }
+  entrants_.erase(at);
 }
 
 }  // namespace

@@ -185,10 +185,18 @@ Result<void> CudaEntrant::calibrate(const std::vector<SetPointers>& sets,
   return {};
 }
 
-Result<double> CudaEntrant::sample(const MeasurePolicy& policy, cuda::CUstream stream) {
+int CudaEntrant::replays(const MeasurePolicy& policy) const {
   const double replay = std::max(estimate_, 1e-7) * launches_;
-  const int replays = static_cast<int>(
+  return static_cast<int>(
       std::clamp(std::round(policy.target_seconds / replay), 1.0, double{kMostReplays}));
+}
+
+double CudaEntrant::round_seconds(const MeasurePolicy& policy) const {
+  return std::max(estimate_, 1e-7) * launches_ * (replays(policy) + 1);
+}
+
+Result<double> CudaEntrant::sample(const MeasurePolicy& policy, cuda::CUstream stream) {
+  const int replays = this->replays(policy);
   // What ran before has left clocks, caches and queues in its own state. And while this replay
   // runs, the host gets ahead, so that starting a graph of many launches costs no device time.
   if (estimate_ < policy.target_seconds / 2) {
@@ -199,7 +207,7 @@ Result<double> CudaEntrant::sample(const MeasurePolicy& policy, cuda::CUstream s
     if (auto ok = graph_.launch(stream); !ok) return failed(ok);
     if (auto ok = events_[static_cast<std::size_t>(i) + 1].record(stream); !ok) return failed(ok);
   }
-  auto done = wait_for(stream, policy.trial_seconds * launches_ * replays + 5);
+  auto done = wait_for(stream, round_limit(policy, round_seconds(policy)));
   if (!done) return failed(done);
   if (!*done) return fail(ErrorCode::out_of_budget, "a run did not end");
   std::vector<double> seconds;

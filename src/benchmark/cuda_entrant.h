@@ -43,6 +43,8 @@ class CudaEntrant {
                                                    cuda::CUstream stream);
   /// Seconds of one run: the median over the replays of one round.
   Result<double> sample(const MeasurePolicy& policy, cuda::CUstream stream);
+  /// What sample() should take.
+  double round_seconds(const MeasurePolicy& policy) const;
   double bytes() const { return bytes_; }
   int launches() const { return launches_; }
 
@@ -61,6 +63,8 @@ class CudaEntrant {
   std::vector<PackedOperand> packed_;
   cuda::Graph graph_;
   std::vector<cuda::Event> events_;
+  int replays(const MeasurePolicy& policy) const;
+
   int launches_ = 1;     ///< in the graph
   double estimate_ = 0;  ///< seconds of one run
   double bytes_ = 0;     ///< device memory held

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <optional>
 
 #include "benchmark/cuda_entrant.h"
@@ -17,7 +18,6 @@
 #include "benchmark/race.h"
 #include "benchmark/reference.h"
 #include "benchmark/runners.h"
-#include "device/nvml.h"
 
 namespace culet::benchmark {
 namespace {
@@ -26,6 +26,10 @@ using Clock = std::chrono::steady_clock;
 
 /// Operations the reference on the device may take: a second or less on a data-centre GPU.
 constexpr double kFullFlops = 2e12, kSampleFlops = 5e10;
+
+/// What a launch may take on the host beside: waits for the device end by themselves, so this is
+/// for a launch that does not return.
+constexpr double kHostSlack = 20;
 
 constexpr const char* kHangs = "an earlier candidate never ended and still occupies the device";
 
@@ -49,16 +53,15 @@ struct DeviceCase {
 class CudaRunner : public TrialRunner {
  public:
   CudaRunner(const Problem& problem, const DeviceSpec& device, const RunnerOptions& options)
-      : problem_(problem), device_(device), options_(options) {}
+      : TrialRunner(problem, device, options) {}
   ~CudaRunner() override;
 
   Result<void> allocate();
 
   Verdict verify(const BuiltCandidate& candidate, bool full) override;
-  std::vector<RaceResult> race(const std::vector<const BuiltCandidate*>& candidates,
-                               const std::vector<bool>& droppable,
-                               const std::function<void(int, int)>& on_round) override;
-  std::string notes() const override { return notes_; }
+  Result<double> sample(const BuiltCandidate& candidate) override;
+  void leave(const BuiltCandidate& candidate) override;
+  bool usable() const override { return broken_.empty(); }
 
  private:
   Result<void> fill(const SetLayout& layout, const SetSeed& seed, cuda::DeviceBuffer& block);
@@ -75,25 +78,25 @@ class CudaRunner : public TrialRunner {
   Result<const DeviceReference*> reference(DeviceCase& on, bool full);
   Result<std::string> describe(const DeviceCase& on, verify::u64 index);
   std::string surface_complaint(const DeviceCase& on, const verify::SurfaceResult& found) const;
-  Result<double> sample(std::unique_ptr<CudaEntrant>& entrant, const BuiltCandidate& candidate);
+  Result<void> enter_race(std::unique_ptr<CudaEntrant>& entrant, const BuiltCandidate& candidate);
+  void watch(double seconds) const {
+    if (options_.watch) options_.watch(seconds);
+  }
 
   Verdict verdict_of(const Error& error);
   void note_if_broken(const Error& error);
   void note_failure(const Error& error);
   bool must_repeat_bitwise() const { return problem_.deterministic || is_integer(problem_.d); }
 
-  Problem problem_;
-  DeviceSpec device_;
-  RunnerOptions options_;
   double memory_left_ = 0, rotate_bytes_ = 0;
   cuda::Stream stream_;
   std::unique_ptr<CheckKernels> kernels_;  ///< null without NVRTC
   std::vector<DeviceCase> cases_;
   std::vector<cuda::DeviceBuffer> copies_;
   std::vector<SetPointers> sets_;
+  std::map<const BuiltCandidate*, std::unique_ptr<CudaEntrant>> entrants_;
   std::string broken_;    ///< why the context can no longer be used
   bool hanging_ = false;  ///< a kernel never ended: freeing anything would wait for it
-  std::string notes_;
 };
 
 CudaRunner::~CudaRunner() {
@@ -103,6 +106,7 @@ CudaRunner::~CudaRunner() {
   (void)new std::vector<cuda::DeviceBuffer>(std::move(copies_));
   (void)new cuda::Stream(std::move(stream_));
   (void)kernels_.release();
+  (void)new auto(std::move(entrants_));
 }
 
 Result<void> CudaRunner::fill(const SetLayout& layout, const SetSeed& seed,
@@ -218,8 +222,10 @@ Result<bool> CudaRunner::run_once(const Plan& plan, const DeviceScratch& scratch
     set.arguments.packed_b = &packed;
   }
   if (auto ran = plan.run(set.arguments, {stream_.get(), false}); !ran) return failed(ran);
-  // Beyond twice the time it is not slow but stuck.
-  auto done = wait_for(stream_.get(), 2 * options_.policy.trial_seconds + 5);
+  // In a process of its own it need not be waited for longer than a trial may take. Elsewhere only
+  // what is not slow but stuck is given up, since that loses the device to this process.
+  const double trial = options_.policy.trial_seconds;
+  auto done = wait_for(stream_.get(), options_.watch ? trial : 2 * trial + 5);
   if (done && !*done) {
     hanging_ = device_hangs = true;
     broken_ = kHangs;
@@ -345,8 +351,10 @@ Result<Verdict> CudaRunner::run_case(const Plan& plan, const DeviceScratch& scra
       "cuMemsetD32Async");
   if (ok) ok = stream_.synchronize();
   if (!ok) return failed(ok);
+  watch(run_limit(options_.policy) + kHostSlack);
   const auto begin = Clock::now();
   auto ended = run_once(plan, scratch, on);
+  watch(0);
   if (!ended) return failed(ended);
   const double took = std::chrono::duration<double>(Clock::now() - begin).count();
   if (!*ended || took > options_.policy.trial_seconds) {
@@ -406,7 +414,9 @@ Verdict CudaRunner::verify(const BuiltCandidate& candidate, bool full) {
   if (problem_.is_empty()) return {};
   auto context = cuda::Context::enter(device_.ordinal);
   if (!context) return {Outcome::crashed, context.error().message, 0};
+  watch(kLoadSeconds);
   auto plan = Plan::load(problem_, candidate, device_);
+  watch(0);
   if (!plan) {
     Verdict verdict = verdict_of(plan.error());
     if (broken_.empty()) verdict.outcome = Outcome::build_failed;
@@ -417,61 +427,51 @@ Verdict CudaRunner::verify(const BuiltCandidate& candidate, bool full) {
   return verdict ? *verdict : verdict_of(verdict.error());
 }
 
-Result<double> CudaRunner::sample(std::unique_ptr<CudaEntrant>& entrant,
-                                  const BuiltCandidate& candidate) {
-  if (!broken_.empty()) return fail(ErrorCode::device, broken_);
-  if (entrant == nullptr) {
-    auto plan = Plan::load(problem_, candidate, device_);
-    if (!plan) {
-      note_if_broken(plan.error());
-      return fail(broken_.empty() ? ErrorCode::build_failed : ErrorCode::device,
-                  plan.error().message);
-    }
-    auto made = CudaEntrant::make(std::move(*plan), sets_, rotate_bytes_, memory_left_,
-                                  options_.policy, stream_.get());
-    if (!made) {
-      note_failure(made.error());
-      return failed(made);
-    }
-    entrant = std::move(*made);
-    memory_left_ -= entrant->bytes();
+Result<void> CudaRunner::enter_race(std::unique_ptr<CudaEntrant>& entrant,
+                                    const BuiltCandidate& candidate) {
+  auto plan = Plan::load(problem_, candidate, device_);
+  if (!plan) {
+    note_if_broken(plan.error());
+    return fail(broken_.empty() ? ErrorCode::build_failed : ErrorCode::device,
+                plan.error().message);
   }
+  auto made = CudaEntrant::make(std::move(*plan), sets_, rotate_bytes_, memory_left_,
+                                options_.policy, stream_.get());
+  if (!made) {
+    note_failure(made.error());
+    return failed(made);
+  }
+  entrant = std::move(*made);
+  memory_left_ -= entrant->bytes();
+  return {};
+}
+
+Result<double> CudaRunner::sample(const BuiltCandidate& candidate) {
+  if (!broken_.empty()) return fail(ErrorCode::device, broken_);
+  auto context = cuda::Context::enter(device_.ordinal);
+  if (!context) return failed(context);
+  auto& entrant = entrants_[&candidate];
+  if (entrant == nullptr) {
+    watch(entry_limit(options_.policy) + kHostSlack);
+    const auto entered = enter_race(entrant, candidate);
+    watch(0);
+    if (!entered) return failed(entered);
+  }
+  watch(round_limit(options_.policy, entrant->round_seconds(options_.policy)) + kHostSlack);
   auto seconds = entrant->sample(options_.policy, stream_.get());
+  watch(0);
   if (!seconds) note_failure(seconds.error());
   if (hanging_) (void)entrant.release();
   return seconds;
 }
 
-std::vector<RaceResult> CudaRunner::race(const std::vector<const BuiltCandidate*>& candidates,
-                                         const std::vector<bool>& droppable,
-                                         const std::function<void(int, int)>& on_round) {
+void CudaRunner::leave(const BuiltCandidate& candidate) {
+  const auto at = entrants_.find(&candidate);
+  if (at == entrants_.end()) return;
   auto context = cuda::Context::enter(device_.ordinal);
-  if (!context) broken_ = context.error().message;
-  std::vector<std::unique_ptr<CudaEntrant>> entrants(candidates.size());
-  const double memory = memory_left_;
-  RaceRules rules;
-  rules.policy = options_.policy;
-  rules.statistic = statistic_for(DeviceKind::cuda);
-  rules.stop = options_.stop;
-  rules.on_round = on_round;
-  rules.left = [&](int index) {
-    auto& entrant = entrants[static_cast<std::size_t>(index)];
-    if (entrant != nullptr) memory_left_ += entrant->bytes();
-    entrant.reset();
-  };
-  rules.sample = [&](int index, int round) -> Result<double> {
-    const BuiltCandidate& candidate = *candidates[static_cast<std::size_t>(index)];
-    if (options_.simulated_clock) {
-      const double simulated = options_.simulated_clock(candidate.candidate, round);
-      if (simulated > 0) return simulated;
-    }
-    if (problem_.is_empty()) return 0.0;  // nothing is launched
-    return sample(entrants[static_cast<std::size_t>(index)], candidate);
-  };
-  auto results = run_race(static_cast<int>(candidates.size()), droppable, rules);
-  if (auto state = gpu_state(device_.ordinal)) notes_ = state->throttling();
-  memory_left_ = memory;
-  return results;
+  if (at->second != nullptr) memory_left_ += at->second->bytes();
+  if (hanging_) (void)at->second.release();
+  entrants_.erase(at);
 }
 
 }  // namespace

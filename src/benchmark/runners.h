@@ -32,6 +32,19 @@ SetPointers pointers_into(const SetLayout& layout, void* block);
 
 inline constexpr std::int64_t kWorkspaceGuard = 256;
 
+/// Seconds a candidate's code may take before it is taken to hang. Loading may open a library of
+/// some hundred MB from a cold disk, or compile (oneDNN does).
+inline constexpr double kLoadSeconds = 60;
+inline double run_limit(const MeasurePolicy& policy) { return policy.trial_seconds + 0.5; }
+/// Loading for a race, with the runs that tell how long one takes.
+inline double entry_limit(const MeasurePolicy& policy) {
+  return kLoadSeconds + 2 * policy.trial_seconds;
+}
+/// A round that should take `expected` seconds.
+inline double round_limit(const MeasurePolicy& policy, double expected) {
+  return policy.trial_seconds + 10 * expected;
+}
+
 /// Budgets of the reference on the host, in multiply-adds: three seconds of one core, spread over
 /// all, paid once per problem, and a twentieth of one.
 inline constexpr double kFullBudget = 1e10;

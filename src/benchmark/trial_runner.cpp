@@ -1,14 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The culet authors
 //
-// Chooses the runner for a device, and what both share.
+// Chooses the runner for a device, and what all share: the race over single samples.
 #include "benchmark/trial_runner.h"
 
 #include <fmt/format.h>
 
+#include "benchmark/race.h"
 #include "benchmark/runners.h"
+#include "device/nvml.h"
 
 namespace culet {
+
+std::vector<RaceResult> TrialRunner::race(const std::vector<const BuiltCandidate*>& candidates,
+                                          const std::vector<bool>& droppable,
+                                          const std::function<void(int, int)>& on_round) {
+  benchmark::RaceRules rules;
+  rules.policy = options_.policy;
+  rules.statistic = benchmark::statistic_for(device_.kind);
+  rules.stop = options_.stop;
+  rules.on_round = on_round;
+  rules.left = [&](int index) { leave(*candidates[static_cast<std::size_t>(index)]); };
+  rules.sample = [&](int index, int round) -> Result<double> {
+    const BuiltCandidate& candidate = *candidates[static_cast<std::size_t>(index)];
+    if (options_.simulated_clock) {
+      const double simulated = options_.simulated_clock(candidate.candidate, round);
+      if (simulated > 0) return simulated;
+    }
+    if (problem_.is_empty()) return 0.0;  // nothing is launched
+    return sample(candidate);
+  };
+  auto results = benchmark::run_race(static_cast<int>(candidates.size()), droppable, rules);
+  notes_.clear();
+  if (device_.is_cuda()) {
+    if (auto state = gpu_state(device_.ordinal)) notes_ = state->throttling();
+  }
+  for (const BuiltCandidate* candidate : candidates) leave(*candidate);
+  return results;
+}
 
 Result<std::unique_ptr<TrialRunner>> make_trial_runner(const Problem& problem,
                                                        const DeviceSpec& device,

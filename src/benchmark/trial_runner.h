@@ -41,6 +41,9 @@ struct RunnerOptions {
   MeasurePolicy policy;
   const std::atomic<bool>* stop = nullptr;
   std::function<double(const Candidate&, int round)> simulated_clock;
+  /// Told before a candidate's code runs, with the seconds that may take, and with 0 when it has
+  /// returned: for whoever watches this process from outside. May be empty.
+  std::function<void(double seconds)> watch;
 };
 
 class TrialRunner {
@@ -52,16 +55,36 @@ class TrialRunner {
   /// large.
   virtual Verdict verify(const BuiltCandidate& candidate, bool full) = 0;
 
+  /// One round of a candidate's timing: seconds of one run. Keeps it loaded until leave(), so the
+  /// candidate must stay where it is. Errors: out_of_budget where it did not end, build_failed
+  /// where it cannot be loaded, all others stand for a crash.
+  virtual Result<double> sample(const BuiltCandidate& candidate) = 0;
+  virtual void leave(const BuiltCandidate& candidate) = 0;
+
+  /// False once nothing can run here any more: a lost CUDA context, a kernel that never ends.
+  virtual bool usable() const { return true; }
+
   /// Times all candidates together: warm-up, then interleaved rounds in alternating order.
   /// Candidates that `droppable` marks (not the vendor's first) leave the race when hopelessly
   /// behind. Called back after each round with (round, total).
-  virtual std::vector<RaceResult> race(const std::vector<const BuiltCandidate*>& candidates,
-                                       const std::vector<bool>& droppable,
-                                       const std::function<void(int, int)>& on_round) = 0;
+  std::vector<RaceResult> race(const std::vector<const BuiltCandidate*>& candidates,
+                               const std::vector<bool>& droppable,
+                               const std::function<void(int, int)>& on_round);
 
   /// What held the device back during the last race ("power cap"); empty if nothing is known to
   /// have.
-  virtual std::string notes() const { return {}; }
+  const std::string& notes() const { return notes_; }
+
+ protected:
+  TrialRunner(Problem problem, DeviceSpec device, RunnerOptions options)
+      : problem_(std::move(problem)), device_(std::move(device)), options_(std::move(options)) {}
+
+  Problem problem_;
+  DeviceSpec device_;
+  RunnerOptions options_;
+
+ private:
+  std::string notes_;
 };
 
 /// The in-process runner for the device. Allocates and fills operands; errors: device, or

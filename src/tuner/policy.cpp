@@ -2,7 +2,7 @@
 // SPDX-FileCopyrightText: The culet authors
 //
 // The measuring policy as text: part of every stored trial's key, so that times taken in different
-// ways never meet.
+// ways never meet. And isolation, which is no part of it: a worker takes the same times.
 #include <fmt/format.h>
 
 #include "culet/tuner.h"
@@ -15,6 +15,13 @@ std::string MeasurePolicy::text() const {
   return fmt::format("v1 target={:g} rounds={}..{} drop={:g} rotate={} noise={:g} trial={:g}",
                      target_seconds, min_rounds, max_rounds, drop_ratio, rotate_bytes, noise_floor,
                      trial_seconds);
+}
+
+Result<Isolation> parse_isolation(std::string_view text) {
+  if (text == "process") return Isolation::process;
+  if (text == "none") return Isolation::none;
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("'{}' is not process or none", text.substr(0, 80)));
 }
 
 }  // namespace culet

@@ -9,10 +9,12 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "benchmark/isolation.h"
 #include "compile/compiler.h"
 #include "culet/tuner.h"
 
@@ -26,6 +28,8 @@ struct TunerState {
   std::shared_ptr<Cache> cache;
   std::unique_ptr<Compiler> compiler;
   std::atomic<std::int64_t> timed{0};
+  std::mutex measuring;  ///< held by the run that uses the worker
+  WorkerHost workers;
 };
 
 class TuneRun {
@@ -67,9 +71,11 @@ class TuneRun {
   bool load_stored_trial(int index);
   Environment environment(const Candidate& candidate) const;
   SelectionScope scope() const;
+  void store_trial(const Trial& trial);
   void say(std::string_view phase, int done, int total);
-  std::vector<int> verify(class TrialRunner& runner);
-  void race(class TrialRunner& runner, const std::vector<int>& entrants);
+  void note(const std::string& text);
+  std::vector<int> verify(TrialRunner& runner);
+  void race(TrialRunner& runner, const std::vector<int>& entrants);
 
   TunerState& state_;
   Observer* observer_;

@@ -36,6 +36,13 @@ Result<TuneOptions> options_from_environment(const Registry& registry) {
     }
     options.backends = std::move(*filter);
   }
+  if (const auto text = env("CULET_ISOLATION")) {
+    const auto isolation = parse_isolation(*text);
+    if (!isolation) {
+      return fail(ErrorCode::invalid_argument, "CULET_ISOLATION: " + isolation.error().message);
+    }
+    options.isolation = *isolation;
+  }
   if (env_disabled()) options.backends = BackendFilter{{"vendor"}, {}};
   options.dump_dir = env("CULET_DUMP").value_or("");
   return options;

@@ -82,12 +82,13 @@ inline DeviceSpec test_cpu() {
 /// A candidate of one planted entry. Skips nothing: where there is no compiler, `ok` is false and
 /// the test says so.
 struct Planted {
-  explicit Planted(const std::string& entry, std::int64_t fixed_m = 1) {
+  explicit Planted(const std::string& entry, std::int64_t fixed_m = 1,
+                   const std::string& more = {}) {
     const DeviceSpec device = test_cpu();
     static Compiler compiler(nullptr);
     Source source;
     source.language = SourceLanguage::cpp;
-    source.text = "#define FIXED_M " + std::to_string(fixed_m) + "\n" + kPlantedSource;
+    source.text = "#define FIXED_M " + std::to_string(fixed_m) + "\n" + kPlantedSource + more;
     source.entry = "correct";
     auto artifact = compiler.compile(source, device);
     if (!artifact) {

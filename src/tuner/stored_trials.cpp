@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// What a tuning run takes from the store instead of measuring, and what it puts there.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/hash.h"
+#include "tuner/run.h"
+
+namespace culet {
+namespace {
+
+/// Outcomes that a second run would only repeat. A crash may have been another candidate's doing,
+/// so it is tried again.
+bool worth_storing(const Trial& trial) {
+  return trial.outcome == Outcome::measured || trial.outcome == Outcome::wrong ||
+         trial.outcome == Outcome::timed_out;
+}
+
+}  // namespace
+
+Environment TuneRun::environment(const Candidate& candidate) const {
+  Environment env;
+  env.device = state_.device.identity();
+  for (const Step& step : candidate.steps) {
+    const Backend* backend = state_.registry.find(step.backend);
+    env.library += fmt::format("{}{} {}", env.library.empty() ? "" : ", ", step.backend,
+                               backend == nullptr ? "" : backend->version());
+  }
+  env.policy = state_.options.policy.text();
+  return env;
+}
+
+SelectionScope TuneRun::scope() const {
+  SelectionScope scope;
+  for (const auto& backend : state_.registry.backends()) {
+    if (backend->device_kind() != state_.device.kind || !state_.options.backends.allows(*backend))
+      continue;
+    scope.backends += fmt::format("{}{} {}", scope.backends.empty() ? "" : ", ", backend->name(),
+                                  backend->version());
+  }
+  scope.top = top_text(state_.options.top);
+  std::vector<std::string> space;
+  for (const Trial& trial : report_.trials) space.push_back(trial.candidate.text());
+  std::sort(space.begin(), space.end());
+  std::string all;
+  for (const std::string& text : space) all += text + "\n";
+  scope.space = hash64(all);
+  return scope;
+}
+
+bool TuneRun::load_stored_trial(int index) {
+  Trial& trial = report_.trials[static_cast<std::size_t>(index)];
+  auto found =
+      state_.cache->find_trial(report_.problem, trial.candidate, environment(trial.candidate));
+  if (!found) return false;
+  trial.outcome = found->outcome;
+  trial.reason = found->reason;
+  trial.log = found->log;
+  trial.timing = found->timing;
+  trial.error = found->error;
+  trial.from_cache = true;
+  return true;
+}
+
+/// A stored selection of the same scope stands even where the model would now rank otherwise (a
+/// CPU's measured rates differ a little from process to process): its trials are those that were
+/// run then.
+bool TuneRun::answered_before() {
+  const auto selected =
+      state_.cache->find_selection(report_.problem, scope(), state_.device.identity());
+  if (!selected) return false;
+  const auto chosen =
+      std::find_if(report_.trials.begin(), report_.trials.end(),
+                   [&](const Trial& trial) { return trial.candidate == *selected; });
+  if (chosen == report_.trials.end()) return false;
+  if (!load_stored_trial(static_cast<int>(chosen - report_.trials.begin()))) return false;
+  // Of a space of thousands few were tried: one query tells which, instead of one for each.
+  std::set<std::string> tried;
+  for (const Trial& trial : state_.cache->trials_of(report_.problem.text()))
+    tried.insert(trial.candidate.text());
+  for (int i = 0; i < static_cast<int>(report_.trials.size()); ++i) {
+    if (tried.count(report_.trials[static_cast<std::size_t>(i)].candidate.text()) == 1)
+      load_stored_trial(i);
+  }
+  if (chosen->outcome != Outcome::measured) return false;
+  stored_choice_ = static_cast<int>(chosen - report_.trials.begin());
+  return true;
+}
+
+bool TuneRun::load_stored_trials() {
+  reuse_ = state_.options.use_cached_trials;
+  if (!reuse_) return false;
+  if (answered_before()) return stored_only_ = true;
+  std::vector<int> missing;
+  std::vector<int> stored;
+  for (int i : active_) (load_stored_trial(i) ? stored : missing).push_back(i);
+  stored_only_ = missing.empty();
+  if (missing.empty()) return true;
+  // Times of different runs do not compare to a per cent: what is new races again with the stored
+  // vendor plans and the best stored candidates.
+  std::sort(stored.begin(), stored.end(), [&](int x, int y) {
+    const auto time = [&](int i) {
+      const Trial& t = report_.trials[static_cast<std::size_t>(i)];
+      return t.timing ? t.timing->median : 1e30;
+    };
+    return time(x) < time(y);
+  });
+  int own = 0;
+  for (int i : stored) {
+    const Trial& trial = report_.trials[static_cast<std::size_t>(i)];
+    if (trial.outcome == Outcome::measured && (trial.vendor || own++ < 2)) missing.push_back(i);
+  }
+  std::sort(missing.begin(), missing.end());
+  active_ = missing;
+  return false;
+}
+
+/// Whether another process measured everything while this one waited for the device.
+bool TuneRun::answered_meanwhile() {
+  if (!reuse_) return false;
+  std::vector<Trial> before;
+  for (const auto& [index, built] : built_)
+    before.push_back(report_.trials[static_cast<std::size_t>(index)]);
+  std::size_t loaded = 0;
+  for (const auto& [index, built] : built_) loaded += load_stored_trial(index);
+  if (loaded == built_.size()) return stored_only_ = true;
+  std::size_t i = 0;
+  for (const auto& [index, built] : built_)
+    report_.trials[static_cast<std::size_t>(index)] = before[i++];
+  return false;
+}
+
+void TuneRun::store_trial(const Trial& trial) {
+  if (worth_storing(trial))
+    state_.cache->store_trial(report_.problem, trial, environment(trial.candidate));
+}
+
+void TuneRun::store() {
+  if (report_.chosen < 0 || report_.from_cache || halted()) return;
+  if (report_.choice()->outcome != Outcome::measured) return;
+  state_.cache->store_selection(report_.problem, scope(), state_.device.identity(),
+                                report_.choice()->candidate, report_.why);
+}
+
+}  // namespace culet
