@@ -49,6 +49,11 @@ PLANTED(soils_prefix, if (middle) scratch[0] = 1)
 PLANTED(beyond_scratch, if (middle) scratch[64] = 1)
 PLANTED(assumes_alignment, if (middle && (unsigned long long)a % 64 != 0) value += 1)
 PLANTED(illegal_address, if (middle) value = *(volatile float*)16)
+PLANTED(spins, while (middle && *(volatile unsigned*)scratch == 0) {})
+__device__ unsigned runs_of_one;
+#define LATE (middle && atomicAdd(&runs_of_one, 1) > 100)
+PLANTED(illegal_address_later, if (LATE) value = *(volatile float*)16)
+PLANTED(spins_later, if (LATE) while (*(volatile unsigned*)scratch == 0) {})
 )source";
 
 /// A candidate of one planted kernel, compiled for the GPU here.
