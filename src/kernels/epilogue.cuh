@@ -5,14 +5,19 @@
 // visit() for each of its blocks of 64 rows, and end() once after its last tile; whatever the block
 // computes passes here exactly once, after any split of k has been summed.
 //
-// D leaves by one of two ways. Where D's rows allow it (16-bit elements, rows of a multiple of 16
-// bytes) a block is written to shared memory in slabs of columns, in the copy engine's swizzle, and
-// the copy engine stores them, clipped to D. Else every thread stores its own elements.
+// D leaves by one of two ways. Where D's rows allow it (whole 16-byte pieces) a block is written to
+// shared memory in slabs of columns, in the copy engine's swizzle, and the copy engine stores them,
+// clipped to D. Else every thread stores its own elements.
 #pragma once
 #include "operands.cuh"
 #include "swizzle.cuh"
 
 namespace culet::kernels {
+
+CULET_DEVICE void store_shared(u32 shared, u32 first, u32 second) {
+  asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(shared), "r"(first), "r"(second)
+               : "memory");
+}
 
 /// Where D is and how large it is.
 struct Output {
@@ -39,7 +44,9 @@ class TileEpilogue {
   static constexpr int kOperands = Epilogue::Operands::count;
   /// Sums of integers that are stored as they are stay integers; else epilogues compute in f32.
   static constexpr bool kExact = Epilogue::identity && Config::d == DType::s32;
-  static constexpr int kSlabRowBytes = Config::slab_n * 2;
+  template <class T>
+  using Result = typename Choice<kExact, T, float>::Type;
+  static constexpr int kSlabRowBytes = Config::slab_n * size_of(Config::d);
   static constexpr u32 kSlabBytes = 64 * kSlabRowBytes;
 
   /// `buffers`: shared address of this warpgroup's slabs; `barrier`: its named barrier; `thread`:
@@ -131,6 +138,23 @@ class TileEpilogue {
     // The store that last used this buffer must have read it.
     if (thread_ == 0) tma_store_wait_read<Config::slab_buffers - 1>();
     barrier_sync(barrier_, 128);
+    if constexpr (size_of(Config::d) == 4) {
+      stage_words(begin, buffer, row, rows, values);
+    } else {
+      stage_halves(begin, buffer, row, rows, values);
+    }
+    fence_shared_to_async();
+    barrier_sync(barrier_, 128);
+    if (thread_ == 0) {
+      tma_store(d_map_, buffer, n_ + begin, block_row, batch_);
+      tma_store_commit();
+    }
+  }
+
+  /// 16-bit elements of a slab to shared memory.
+  template <class T>
+  CULET_DEVICE void stage_halves(int begin, u32 buffer, i32 row, const RowValues& rows,
+                                 const T (&values)[kRegisters]) const {
     const int lane = thread_ % 32;
     const u32 line = static_cast<u32>((thread_ / 32) * 16 + stmatrix_row(lane)) * kSlabRowBytes;
 #pragma unroll
@@ -148,24 +172,40 @@ class TileEpilogue {
       const u32 offset = line + static_cast<u32>(part * 16 + stmatrix_column(lane)) * 2;
       stmatrix_x4(buffer + swizzle<kSlabRowBytes>(offset), word[0], word[1], word[2], word[3]);
     }
-    fence_shared_to_async();
-    barrier_sync(barrier_, 128);
-    if (thread_ == 0) {
-      tma_store(d_map_, buffer, n_ + begin, block_row, batch_);
-      tma_store_commit();
+  }
+
+  /// 32-bit elements of a slab to shared memory, two at a time.
+  template <class T>
+  CULET_DEVICE void stage_words(int begin, u32 buffer, i32 row, const RowValues& rows,
+                                const T (&values)[kRegisters]) const {
+    // Eight columns on are 32 bytes on before the swizzle, which leaves those bits alone; eight
+    // rows on have the same swizzle.
+    const u32 place =
+        buffer + swizzle<kSlabRowBytes>(static_cast<u32>(fragment_row(thread_, 0) * kSlabRowBytes +
+                                                         fragment_column(thread_, 0) * 4));
+#pragma unroll
+    for (int group = 0; group < Config::slab_n / 8; ++group) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int from = begin / 2 + 4 * group + 2 * half;
+        Result<T> result[2];
+        evaluate_pair(rows.x[half], row + 8 * half, n_ + fragment_column(thread_, from),
+                      values[from], values[from + 1], result);
+        store_shared((place ^ (32 * group)) + 8 * half * kSlabRowBytes,
+                     encode<Config::d>(result[0]), encode<Config::d>(result[1]));
+      }
     }
   }
 
   template <class T>
   CULET_DEVICE void store_direct(i32 row, const RowValues& rows,
                                  const T (&values)[kRegisters]) const {
-    using Result = typename Choice<kExact, T, float>::Type;
 #pragma unroll
     for (int index = 0; index < kRegisters; index += 2) {
       const int half = (index / 2) % 2;
       const i32 m = row + 8 * half;
       const i32 n = n_ + fragment_column(thread_, index);
-      Result result[2];
+      Result<T> result[2];
       evaluate_pair(rows.x[half], m, n, values[index], values[index + 1], result);
       if (m >= output_.m || n >= output_.n) continue;
       const i64 offset = batch_ * output_.batch_stride + m * output_.ld + n;

@@ -67,7 +67,7 @@ struct DenseShape {
   static constexpr u32 kABytes = StageA::kBytes;
   static constexpr u32 kBBytes = StageB::kBytes;
   static constexpr u32 kSlabBytes =
-      Config::tma_store ? 64 * Config::slab_n * 2 * Config::slab_buffers : 0;
+      Config::tma_store ? 64 * Config::slab_n * size_of(Config::d) * Config::slab_buffers : 0;
   static constexpr u32 kB = Config::stages * kABytes;  ///< offsets in shared memory
   static constexpr u32 kSlabs = kB + Config::stages * kBBytes;
   static constexpr u32 kBarriers = kSlabs + kConsumers * kSlabBytes;

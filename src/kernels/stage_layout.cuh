@@ -47,7 +47,9 @@ struct StageLayout {
   static constexpr int kShareLines = Across ? kChunkLines : ceil_div(Lines / 8, Sharers) * 8;
   static constexpr int kShareK = Across ? kK / Sharers : kK;
   CULET_HD static constexpr int share_line(int rank) {
-    return Across ? 0 : smaller(rank * kShareLines, Lines - kShareLines);
+    if constexpr (Across || Sharers == 1) return 0;
+    if constexpr (Lines % (8 * Sharers) == 0) return rank * kShareLines;
+    return smaller(rank * kShareLines, Lines - kShareLines);
   }
   CULET_HD static constexpr int share_k(int rank) { return Across ? rank * kShareK : 0; }
   CULET_HD static constexpr u32 share_bytes(int rank) {

@@ -154,16 +154,19 @@ StorePath store_path(const Problem& problem) {
   StorePath path;
   // The copy engine clips a store to whole 16-byte pieces of a row: with another n it would write
   // beyond D's columns (seen on an H200).
-  path.tma = size == 2 && problem.n % 8 == 0 && rows_are_multiples_of(16);
+  path.tma = size >= 2 && problem.n * size % 16 == 0 && rows_are_multiples_of(16);
+  path.element = static_cast<int>(size);
   path.pairs = rows_are_multiples_of(2 * size);
   return path;
 }
 
 Slabs slabs_of(const DenseConfig& config, const StorePath& store, std::int64_t shared_limit) {
   Slabs slabs;
-  slabs.columns = config.tile_n >= 64 ? 64 : config.tile_n >= 32 ? 32 : 16;
+  // Rows of 128 bytes, or what divides the tile.
+  slabs.columns = 128 / store.element;
+  while (slabs.columns > config.tile_n) slabs.columns /= 2;
   if (!store.tma) return slabs;
-  const std::int64_t slab_bytes = std::int64_t{64} * slabs.columns * 2;
+  const std::int64_t slab_bytes = std::int64_t{64} * slabs.columns * store.element;
   const std::int64_t barriers = 16 * config.stages + 16;
   const std::int64_t left = shared_limit - config.stages * config.stage_bytes() - barriers;
   // Four in flight hide a store's latency; a tile has no use for more than its own slabs.
@@ -174,8 +177,9 @@ Slabs slabs_of(const DenseConfig& config, const StorePath& store, std::int64_t s
 }
 
 std::int64_t shared_bytes(const DenseConfig& config, const StorePath& store, const Slabs& slabs) {
-  const std::int64_t slab_bytes =
-      store.tma ? std::int64_t{64} * slabs.columns * 2 * slabs.buffers * config.consumers() : 0;
+  const std::int64_t slab_bytes = store.tma ? std::int64_t{64} * slabs.columns * store.element *
+                                                  slabs.buffers * config.consumers()
+                                            : 0;
   return config.stages * config.stage_bytes() + slab_bytes + 16 * config.stages + 16;
 }
 

@@ -56,6 +56,7 @@ std::string refusal(const Problem& problem, const DeviceSpec& device);
 struct StorePath {
   bool tma = false;    ///< through shared memory and the copy engine
   bool pairs = false;  ///< else: two neighbours in one store
+  int element = 2;     ///< bytes of one
 };
 StorePath store_path(const Problem& problem);
 

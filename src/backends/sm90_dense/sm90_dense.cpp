@@ -88,6 +88,7 @@ TensorMapSpec input_map(Operand operand, const Problem& p, int lines, int tile_l
 }
 
 TensorMapSpec output_map(const Problem& p, int columns) {
+  const std::int64_t size = bits(p.d) / 8;
   TensorMapSpec map;
   map.operand = Operand::d;
   map.dtype = p.d;
@@ -95,11 +96,11 @@ TensorMapSpec output_map(const Problem& p, int columns) {
   map.dims[0] = p.n;
   map.dims[1] = MValue::times_m(1);
   map.dims[2] = p.batch;
-  map.strides_bytes[1] = p.ldd * 2;
-  map.strides_bytes[2] = (p.stride_d == 0 ? p.ldd : p.stride_d) * 2;
+  map.strides_bytes[1] = p.ldd * size;
+  map.strides_bytes[2] = (p.stride_d == 0 ? p.ldd : p.stride_d) * size;
   map.box[0] = static_cast<std::uint32_t>(columns);
   map.box[1] = 64;
-  map.swizzle_bytes = columns * 2;
+  map.swizzle_bytes = columns * static_cast<int>(size);
   return map;
 }
 

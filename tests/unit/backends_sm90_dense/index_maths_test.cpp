@@ -82,19 +82,21 @@ TEST(Fragment, GoesWhereStmatrixPutsIt) {
 }
 
 TEST(Slabs, CoverATileAndStayInside) {
-  for (int tile_n = 16; tile_n <= 256; tile_n += 16) {
-    const int slab_n = tile_n >= 64 ? 64 : tile_n >= 32 ? 32 : 16;
-    std::set<int> covered;
-    for (int slab = 0; slab < ceil_div(tile_n, slab_n); ++slab) {
-      const int begin = slab_begin(slab, tile_n, slab_n);
-      // stmatrix stores sixteen columns, eight registers, at a time.
-      EXPECT_EQ(begin % 16, 0);
-      EXPECT_EQ(fragment_column(0, begin / 2), begin);
-      EXPECT_GE(begin, 0);
-      EXPECT_LE(begin + slab_n, tile_n);
-      for (int column = begin; column < begin + slab_n; ++column) covered.insert(column);
+  for (int tile_n = 16; tile_n <= 256; tile_n += 8) {
+    for (const int widest : {64, 32}) {  // of 2 and of 4 bytes
+      const int slab_n = tile_n >= widest ? widest : tile_n >= 32 ? 32 : 16;
+      std::set<int> covered;
+      for (int slab = 0; slab < ceil_div(tile_n, slab_n); ++slab) {
+        const int begin = slab_begin(slab, tile_n, slab_n);
+        // A slab begins with a whole group of eight columns, four registers.
+        EXPECT_EQ(begin % 8, 0);
+        EXPECT_EQ(fragment_column(0, begin / 2), begin);
+        EXPECT_GE(begin, 0);
+        EXPECT_LE(begin + slab_n, tile_n);
+        for (int column = begin; column < begin + slab_n; ++column) covered.insert(column);
+      }
+      EXPECT_EQ(covered.size(), static_cast<std::size_t>(tile_n));
     }
-    EXPECT_EQ(covered.size(), static_cast<std::size_t>(tile_n));
   }
 }
 

@@ -140,7 +140,8 @@ TEST(Sm90DenseStore, TakesTheCopyEngineOnlyWhereItClipsExactly) {
   EXPECT_TRUE(sm90_dense::store_path(problem("64x64x64:bf16")).tma);
   EXPECT_FALSE(sm90_dense::store_path(problem("64x60x64:bf16:ldd=64")).tma);  // n not whole pieces
   EXPECT_FALSE(sm90_dense::store_path(problem("64x64x64:bf16:ldd=68")).tma);
-  EXPECT_FALSE(sm90_dense::store_path(problem("64x64x64:bf16>f32")).tma);
+  EXPECT_TRUE(sm90_dense::store_path(problem("64x60x64:bf16>f32")).tma);
+  EXPECT_FALSE(sm90_dense::store_path(problem("64x62x64:s8:lda=64:ldb=64:ldd=64")).tma);
   EXPECT_FALSE(sm90_dense::store_path(problem("64x64x64:bf16:alignd=8")).tma);
   EXPECT_TRUE(sm90_dense::store_path(problem("64x63x64:bf16:ldd=68")).pairs);
   EXPECT_FALSE(sm90_dense::store_path(problem("64x63x64:bf16")).pairs);
