@@ -48,28 +48,28 @@ inline std::string wgmma_error(const Problem& p) {
 }
 
 /// What the copy engine asks of a matrix whose lines are `ld` elements apart and as long as
-/// `length`.
+/// `length`. Loads of 16 bytes ask the same: `reader` is who asks.
 inline std::string tma_error(std::string_view name, DType dtype, std::int64_t ld,
                              std::string_view length_name, std::int64_t length, std::int64_t stride,
-                             int align) {
+                             int align, std::string_view reader = "TMA") {
   const std::int64_t size = std::max(bits(dtype) / 8, 1);
   // Before anything is multiplied: leading dimensions may be as large as 2^58.
   if (ld >= (std::int64_t{1} << 40) / size) {
-    return fmt::format("ld{}={}: TMA needs rows of less than 2^40 bytes", name, ld);
+    return fmt::format("ld{}={}: {} needs rows of less than 2^40 bytes", name, ld, reader);
   }
   if (ld * size % 16 != 0) {
     const std::string what =
         ld == length ? fmt::format("{}={}", length_name, length) : fmt::format("ld{}={}", name, ld);
-    return fmt::format("{}: TMA needs rows of a multiple of 16 bytes", what);
+    return fmt::format("{}: {} needs rows of a multiple of 16 bytes", what, reader);
   }
   if (stride >= (std::int64_t{1} << 40) / size || stride * size % 16 != 0) {
     return fmt::format(
-        "stride{}={}: TMA needs batches a multiple of 16 bytes, less than 2^40, apart", name,
-        stride);
+        "stride{}={}: {} needs batches a multiple of 16 bytes, less than 2^40, apart", name, stride,
+        reader);
   }
   if (align < 16) {
-    return fmt::format("align{}={}: TMA needs base pointers at a multiple of 16 bytes", name,
-                       align);
+    return fmt::format("align{}={}: {} needs base pointers at a multiple of 16 bytes", name, align,
+                       reader);
   }
   return {};
 }

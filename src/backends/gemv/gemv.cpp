@@ -20,7 +20,7 @@ constexpr const char* kEntry = "culet_gemv";
 std::string refusal(const Problem& p) {
   if (p.is_empty()) return "nothing to compute: a size is 0";
   if (p.m_range.high > kMaxM) return fmt::format("m={}: at most {}", p.m_range.high, kMaxM);
-  if (std::string bad = k_major::error(p); !bad.empty()) return bad;
+  if (std::string bad = k_major::error(p, "a load"); !bad.empty()) return bad;
   const std::int64_t vector = 128 / bits(p.a);
   if (p.k % vector != 0)
     return fmt::format("k={}: it reads 16 bytes at once, {} elements", p.k, vector);

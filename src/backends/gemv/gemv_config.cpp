@@ -69,10 +69,10 @@ Config GemvConfig::config() const {
 
 std::int64_t registers(const GemvConfig& c, const Problem& p) {
   const std::int64_t m = p.m_range.high;
-  if (c.mma) return 16 * c.unroll + (k_major::is_8_bit_float(p.a) ? 56 : 48);
+  if (c.mma) return 16 * c.unroll + (hopper::is_8_bit_float(p.a) ? 56 : 48);
   // The weights in flight, the sums, the rows' addresses, the vectors of A that are loaded ahead;
   // of 8-bit floats the weights a second time, unpacked.
-  const std::int64_t unpacked = k_major::is_8_bit_float(p.a) ? 12 * c.rows : 0;
+  const std::int64_t unpacked = hopper::is_8_bit_float(p.a) ? 12 * c.rows : 0;
   return (4 * c.rows * c.unroll + c.rows * m + 3 * c.rows + 5 * m + 20 + unpacked + 7) / 8 * 8;
 }
 
@@ -151,8 +151,8 @@ std::optional<Features> features_of(const GemvConfig& c, const Problem& p,
   // Issue slots of a weight: on ordinary cores m multiply-adds, an unpacking, and its share of
   // loading and unpacking A; for four integers one slot does it.
   double slots = m + 1 + 1.5 * m / c.rows;
-  if (c.mma) slots = k_major::is_8_bit_float(p.a) ? 1.5 : 0.75;
-  if (!c.mma && k_major::is_8_bit_float(p.a)) slots += 1;
+  if (c.mma) slots = hopper::is_8_bit_float(p.a) ? 1.5 : 0.75;
+  if (!c.mma && hopper::is_8_bit_float(p.a)) slots += 1;
   if (!c.mma && is_integer(p.a)) slots = (m + 1 + 0.5 * m / c.rows) / 4;
   f.math_ops = 2.0 * slots * count(p.n) * count(p.k * p.batch);
   f.math_efficiency = 0.65;  // of a prototype of this loop on an H200

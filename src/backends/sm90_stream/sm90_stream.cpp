@@ -26,7 +26,7 @@ std::string refusal(const Problem& p, const DeviceSpec& device) {
   if (p.is_empty()) return "nothing to compute: a size is 0";
   if (p.k == 0) return "k=0: there is nothing to stream";
   if (p.m_range.high > kMaxM) return fmt::format("m={}: at most {}", p.m_range.high, kMaxM);
-  return k_major::error(p);
+  return k_major::error(p, "TMA");
 }
 
 ConfigStruct constants(const StreamConfig& c, const Problem& p) {

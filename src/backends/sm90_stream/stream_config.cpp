@@ -76,7 +76,7 @@ Config StreamConfig::config() const {
 }
 
 StreamShape::StreamShape(const StreamConfig& config, const Problem& p) : c(config) {
-  promote = k_major::must_promote(p);
+  promote = hopper::needs_promotion(p);
   integers = is_integer(p.a);
   const std::int64_t m = std::max<std::int64_t>(p.m_range.high, 1);
   width = round_up(m, 8 * c.share);
