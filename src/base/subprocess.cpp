@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The culet authors
 //
-// posix_spawn, a pipe and a deadline.
+// posix_spawn, a pipe and a deadline; and a second, small process that outlives this one where it
+// is killed.
 #include "base/subprocess.h"
 
 #include <fcntl.h>
@@ -9,6 +10,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -61,13 +63,18 @@ class RunningGroup {
   std::atomic<pid_t>* place_ = nullptr;
 };
 
-/// What the child is started with: the pipe as its output, nothing as its input, signals as usual
-/// and a process group of its own, so that a compiler's helpers can be killed with it.
+/// What the child is started with: the pipe as its output, no input as a rule, signals as usual and
+/// a process group of its own, so that a compiler's helpers can be killed with it.
 class SpawnSetup {
  public:
-  explicit SpawnSetup(int output) {
+  /// `input` -1: none.
+  SpawnSetup(int input, int output) {
     posix_spawn_file_actions_init(&actions_);
-    posix_spawn_file_actions_addopen(&actions_, 0, "/dev/null", O_RDONLY, 0);
+    if (input < 0) {
+      posix_spawn_file_actions_addopen(&actions_, 0, "/dev/null", O_RDONLY, 0);
+    } else {
+      posix_spawn_file_actions_adddup2(&actions_, input, 0);
+    }
     posix_spawn_file_actions_adddup2(&actions_, output, 1);
     posix_spawn_file_actions_adddup2(&actions_, output, 2);
     posix_spawnattr_init(&attributes_);
@@ -89,6 +96,44 @@ class SpawnSetup {
 
   posix_spawn_file_actions_t actions_;
   posix_spawnattr_t attributes_;
+};
+
+/// Kills a process group if this process ends without having taken it back: a shell that reads from
+/// a socket sees the end of it, however that came. (The signal a parent's death can send reaches
+/// the child only, not the compiler proper that a compiler driver starts.) Where there is no shell,
+/// the group is not watched.
+class Watch {
+ public:
+  explicit Watch(pid_t group) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return;
+    const std::string number = std::to_string(group);
+    const char* const arguments[] = {
+        "sh", "-c", "read -r done || kill -KILL \"-$1\"", "culet-watch", number.c_str(), nullptr};
+    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    int error = EIO;
+    if (nowhere >= 0) {
+      const SpawnSetup setup(ends[1], nowhere);
+      error = posix_spawn(&shell_, "/bin/sh", &setup.actions_, &setup.attributes_,
+                          const_cast<char* const*>(arguments), environ);
+      close(nowhere);
+    }
+    close(ends[1]);
+    socket_ = ends[0];
+    if (error != 0) shell_ = -1;
+  }
+  ~Watch() {
+    if (socket_ >= 0) (void)!send(socket_, "done\n", 5, MSG_NOSIGNAL);
+    while (shell_ > 0 && waitpid(shell_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    if (socket_ >= 0) close(socket_);
+  }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+ private:
+  int socket_ = -1;
+  pid_t shell_ = -1;
 };
 
 /// Reads until the pipe is closed or the deadline is past; returns whether it was closed.
@@ -146,7 +191,7 @@ Result<ProcessResult> run_process(const std::vector<std::string>& argv,
   int error = 0;
   RunningGroup group;
   {
-    const SpawnSetup setup(fds[1]);
+    const SpawnSetup setup(-1, fds[1]);
     error = posix_spawn(&pid, program.c_str(), &setup.actions_, &setup.attributes_,
                         arguments.data(), environ);
   }
@@ -156,6 +201,7 @@ Result<ProcessResult> run_process(const std::vector<std::string>& argv,
     return fail(ErrorCode::io, fmt::format("{}: {}", program, std::strerror(error)));
   }
   group.enter(pid);
+  const Watch watch(pid);
   const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                            std::chrono::duration<double>(options.timeout_seconds));
   ProcessResult result;

@@ -5,6 +5,10 @@
 #include "base/subprocess.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -54,6 +58,38 @@ TEST(Subprocess, WhatRunsCanBeKilledFromASignalHandler) {
   // Nothing runs any more: nothing is killed.
   kill_running_processes();
   EXPECT_TRUE(run_process({"true"})->ok());
+}
+
+TEST(Subprocess, WhatRunsEndsWithAKilledParent) {
+  // A child process of this test runs a shell with a child of its own, and is killed.
+  const std::string folder = ::testing::TempDir() + "/subprocess-" + std::to_string(getpid());
+  ASSERT_TRUE(run_process({"mkdir", "-p", folder})->ok());
+  const std::string file = folder + "/alive";
+  const pid_t parent = fork();
+  ASSERT_GE(parent, 0);
+  if (parent == 0) {
+    (void)run_process({"sh", "-c", "(while :; do echo >>\"$0\"; sleep 0.05; done) & wait", file},
+                      {60, 100});
+    _exit(0);
+  }
+  const auto size = [&] {
+    struct stat info {};
+    return stat(file.c_str(), &info) == 0 ? info.st_size : 0;
+  };
+  for (int i = 0; i < 400 && size() < 3; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_GE(size(), 3);
+  kill(parent, SIGKILL);
+  ASSERT_EQ(waitpid(parent, nullptr, 0), parent);
+  auto before = size();
+  bool grows = true;
+  for (int i = 0; i < 20 && grows; ++i) {  // within ten seconds it writes no more
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    grows = size() != before;
+    before = size();
+  }
+  EXPECT_FALSE(grows);
+  EXPECT_TRUE(run_process({"rm", "-r", folder})->ok());
 }
 
 TEST(Subprocess, InputIsEmpty) {
