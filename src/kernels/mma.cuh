@@ -83,7 +83,7 @@ struct MmaOperand {
   };
   template <bool Shifts, class Unused>
   struct Choose<true, Shifts, Unused> {
-    using Loader = TransposeLoader<Tile, Threads>;
+    using Loader = TransposeLoader<Tile, (Bytes >= 4), Threads>;
   };
   using Loader = typename Choose<kTransposes, (Bytes < 4)>::Loader;
 };

@@ -107,21 +107,24 @@ class AsyncLoader {
   u32 to_;
 };
 
-/// Four bytes from any address as the two aligned words they lie in.
+/// Four bytes from any address as the two aligned words they lie in; from an aligned one as itself.
+template <bool Aligned = false>
 struct ShiftedWord {
   u32 low, high;
 
   /// `bits`: 8 times the address's distance from a multiple of 4.
-  CULET_DEVICE u32 value(u32 bits) const { return __funnelshift_r(low, high, bits); }
+  CULET_DEVICE u32 value(u32 bits) const {
+    return Aligned ? low : __funnelshift_r(low, high, bits);
+  }
 
   /// The first `valid` bytes from `from` on, the others zero. Of what the words hold beside them,
   /// `before` says whether it may be read in front, and `behind` how many bytes from `from` on.
   template <int Size>
   CULET_DEVICE void load(const u8* from, u32 valid, bool before, i64 behind) {
-    const u32 shift = static_cast<u32>(reinterpret_cast<u64>(from)) & 3;
+    const u32 shift = Aligned ? 0 : static_cast<u32>(reinterpret_cast<u64>(from)) & 3;
     low = 0;
     high = 0;
-    if (before && behind >= 8) {
+    if (Aligned ? behind >= 4 : before && behind >= 8) {
       const u32* words = reinterpret_cast<const u32*>(from - shift);
       low = words[0];
       if (shift != 0) high = words[1];
@@ -134,7 +137,7 @@ struct ShiftedWord {
         word |= element << (8 * byte);
       }
       low = word << (8 * shift);
-      high = __funnelshift_l(word, 0, 8 * shift);
+      if (!Aligned) high = __funnelshift_l(word, 0, 8 * shift);
     }
   }
 };
@@ -196,7 +199,7 @@ class ShiftLoader {
   }
 
  private:
-  ShiftedWord words_[Pieces::kCount];
+  ShiftedWord<> words_[Pieces::kCount];
   const u8* from_;
   i64 ld_;  ///< bytes
   i32 lines_;
@@ -204,7 +207,7 @@ class ShiftLoader {
   u32 to_;
 };
 
-template <class Tile, int Threads>
+template <class Tile, bool Aligned, int Threads>
 class TransposeLoader {
   using Units = MmaUnits<Tile, Threads>;
 
@@ -220,13 +223,12 @@ class TransposeLoader {
     for (int i = 0; i < Units::kCount; ++i) {
       const int unit = Units::unit(static_cast<int>(threadIdx.x), i);
       if (!Units::kExact && unit >= Units::kUnits) continue;
-      const int line = Units::line(unit);
+      const int line = Units::line(unit), k = Units::k(unit);
+      const u8* from = from_ + k * ld_ + line;
 #pragma unroll
-      for (int q = 0; q < 4; ++q) {
-        const int k = Units::k(unit) + q;
-        const i64 left = k < k_left ? lines_ - line : 0;
-        words_[i][q].template load<1>(from_ + k * ld_ + line, bytes_left(left, 4), line_ + line > 0,
-                                      left);
+      for (int q = 0; q < 4; ++q, from += ld_) {
+        const i64 left = k + q < k_left ? lines_ - line : 0;
+        words_[i][q].template load<1>(from, bytes_left(left, 4), line_ + line > 0, left);
       }
     }
     from_ += Tile::kTileK * ld_;
@@ -238,13 +240,13 @@ class TransposeLoader {
       const int unit = Units::unit(static_cast<int>(threadIdx.x), i);
       if (!Units::kExact && unit >= Units::kUnits) continue;
       const int line = Units::line(unit), k = Units::k(unit);
+      // A tile of k is a multiple of 32 rows, and so of 4 bytes, away from the next.
+      const u32 ld = static_cast<u32>(ld_);
+      u32 from = static_cast<u32>(reinterpret_cast<u64>(from_)) + static_cast<u32>(k) * ld +
+                 static_cast<u32>(line);
       u32 x[4];
 #pragma unroll
-      for (int q = 0; q < 4; ++q) {
-        // A tile of k is a multiple of 32 rows, and so of 4 bytes, away from the next.
-        const u64 address = reinterpret_cast<u64>(from_ + (k + q) * ld_ + line);
-        x[q] = words_[i][q].value(static_cast<u32>(address & 3) * 8);
-      }
+      for (int q = 0; q < 4; ++q, from += ld) x[q] = words_[i][q].value((from & 3) * 8);
       transpose_bytes(x);
 #pragma unroll
       for (int j = 0; j < 4; ++j) store_shared(shared + Tile::element(line + j, k), x[j]);
@@ -252,7 +254,7 @@ class TransposeLoader {
   }
 
  private:
-  ShiftedWord words_[Units::kCount][4];
+  ShiftedWord<Aligned> words_[Units::kCount][4];
   const u8* from_;
   i64 ld_;
   i32 line_, lines_;

@@ -62,12 +62,13 @@ std::int64_t shared_limit(const DeviceSpec& device, int occupancy) {
   return std::min(device.shared_per_block, device.shared_per_unit / occupancy - 1024);
 }
 
-/// Registers that hold an operand's tile on its way to shared memory: two words for each of its
-/// own.
+/// Registers that hold an operand's tile on its way to shared memory: two words for each of its own
+/// where lines start anywhere. Transposing takes some more (fitted to compiled kernels).
 int words_under_way(const Access& access, int lines, const MmaConfig& c, int size) {
   if (!access.through_registers()) return 0;
   const std::int64_t words = ceil_div(std::int64_t{lines} * c.tile_k * size / 4, c.threads());
-  return static_cast<int>(access.bytes >= 4 ? words : 2 * words);
+  if (access.bytes >= 4) return static_cast<int>(words) + 24;  // transposing
+  return static_cast<int>(2 * words) + (access.transposes ? 40 : 0);
 }
 
 }  // namespace
@@ -149,7 +150,7 @@ int registers(const MmaConfig& c, const Problem& p) {
   const int fragments = c.warp_m() / 4 + c.warp_n() / 4;  // of one step of k
   const int buffers = c.sums() < 128 ? 2 : 1;
   // Fitted to compiled kernels: addresses, sizes and loop state, less where fragments die early.
-  const int other = p.epilogue.is_identity() ? 24 : 34;
+  const int other = p.epilogue.is_identity() ? 16 : 26;
   return c.sums() + fragments * buffers + words_under_way(access_a(p), c.tile_m, c, size) +
          words_under_way(access_b(p), c.tile_n, c, size) + other;
 }

@@ -49,7 +49,7 @@ std::vector<int> split_counts(const MmaConfig& config, const Problem& problem,
 std::vector<int> stage_counts(const MmaConfig& config, const Problem& problem) {
   const bool a = access_a(problem).through_registers(), b = access_b(problem).through_registers();
   // What passes through registers is one tile ahead, whatever the stages.
-  if (a && b) return {2, 3};
+  if (a && b) return {2};
   if (config.tile_m <= 32 || config.tile_n <= 32) return {4, 6};
   return {3, 4};
 }
@@ -99,8 +99,9 @@ std::vector<std::pair<bool, int>> rasters(const MmaConfig& config, const Problem
 std::vector<MmaConfig> space(const Problem& problem, const DeviceSpec& device) {
   std::vector<MmaConfig> all;
   const int size = static_cast<int>(bits(problem.a)) / 8;
-  const bool moves_registers =
-      access_a(problem).through_registers() || access_b(problem).through_registers();
+  const Access a = access_a(problem), b = access_b(problem);
+  const bool moves_registers = a.through_registers() || b.through_registers();
+  const bool transposes = a.transposes || b.transposes;
   for (const Tile& tile : kTiles) {
     if (too_large(tile.m, problem.m_range.high, 16) || too_large(tile.n, problem.n, 64)) continue;
     // Narrow tiles pay only where there are few columns.
@@ -114,7 +115,7 @@ std::vector<MmaConfig> space(const Problem& problem, const DeviceSpec& device) {
       config.tile_k = row_bytes / size;
       if (row_bytes == 128 && config.tile_k / 2 >= problem.k && problem.k > 0) continue;
       // Registers hold a tile on its way: long ones only where tiles are small.
-      if (row_bytes == 128 && moves_registers && tile.m + tile.n > 128) continue;
+      if (row_bytes == 128 && (transposes || (moves_registers && tile.m + tile.n > 128))) continue;
       if (registers(config, problem) > 255) continue;
       add_all(config, problem, device, &all);
     }
