@@ -29,7 +29,8 @@ struct ProcessResult {
 };
 
 /// Runs argv[0] (found in PATH if it has no '/'), with empty standard input, in a process group of
-/// its own, which is killed when this process is. Thread-safe. Error (io): it could not be started; `not found` is such an error.
+/// its own, which is killed when this process is. Thread-safe. Error (io): it could not be started;
+/// `not found` is such an error.
 Result<ProcessResult> run_process(const std::vector<std::string>& argv,
                                   const ProcessOptions& options = {});
 
