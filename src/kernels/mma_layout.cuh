@@ -57,6 +57,13 @@ struct MmaPieces {
   static CULET_HD constexpr int k(int thread, int piece) {
     return thread / kPerRow % Tile::kTileK + piece * kRowStep % Tile::kTileK;
   }
+  /// Bytes of memory from piece i to the next one, when rows of memory are `ld` bytes apart.
+  static CULET_HD constexpr i64 step(int i, i64 ld) {
+    if (Tile::kKFast) return kRowStep * ld;
+    const int now = i * kRowStep, next = now + kRowStep;
+    return (next % Tile::kTileK - now % Tile::kTileK) * ld +
+           (next / Tile::kTileK - now / Tile::kTileK) * Tile::kPanel * Tile::kSize;
+  }
   /// Where a piece stands. Swizzling is linear in exclusive or, so that pieces differ by a
   /// constant.
   static CULET_HD constexpr u32 offset(int thread, int piece) {

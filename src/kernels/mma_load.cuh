@@ -28,15 +28,6 @@ CULET_DEVICE u32 bytes_left(i64 limit, i32 wanted) {
   return static_cast<u32>(limit < 0 ? 0 : limit < wanted ? limit : wanted);
 }
 
-/// Bytes of memory from a thread's piece i to the next one; rows of memory are `ld` bytes apart.
-template <class Pieces, class Tile>
-CULET_DEVICE i64 step(int i, i64 ld) {
-  if constexpr (Tile::kKFast) return Pieces::kRowStep * ld;
-  const i32 now = i * Pieces::kRowStep, next = now + Pieces::kRowStep;
-  return (next % Tile::kTileK - now % Tile::kTileK) * ld +
-         (next / Tile::kTileK - now / Tile::kTileK) * Tile::kPanel * Tile::kSize;
-}
-
 template <class Tile, int Bytes, int Threads>
 class AsyncLoader {
   using Pieces = MmaPieces<Tile, Bytes, Threads>;
@@ -76,7 +67,7 @@ class AsyncLoader {
     const int thread = static_cast<int>(threadIdx.x);
     const u8* from = from_;
 #pragma unroll
-    for (int i = 0; i < Pieces::kCount; ++i, from += step<Pieces, Tile>(i, ld_)) {
+    for (int i = 0; i < Pieces::kCount; from += Pieces::step(i, ld_), ++i) {
       if (!Pieces::kExact && Pieces::row(thread, i) >= Tile::kRows) continue;
       const u32 to = shared + (to_ ^ Tile::offset(i * Pieces::kRowStep, 0));
       if constexpr (Whole) {
@@ -168,7 +159,7 @@ class ShiftLoader {
     const int byte = Pieces::byte(thread);
     const u8* from = from_;
 #pragma unroll
-    for (int i = 0; i < Pieces::kCount; ++i, from += step<Pieces, Tile>(i, ld_)) {
+    for (int i = 0; i < Pieces::kCount; from += Pieces::step(i, ld_), ++i) {
       if (!Pieces::kExact && Pieces::row(thread, i) >= Tile::kRows) continue;
       i64 left;
       bool before = before_;
@@ -190,7 +181,7 @@ class ShiftLoader {
     const int thread = static_cast<int>(threadIdx.x);
     u32 from = static_cast<u32>(reinterpret_cast<u64>(from_));
 #pragma unroll
-    for (int i = 0; i < Pieces::kCount; ++i, from += static_cast<u32>(step<Pieces, Tile>(i, ld_))) {
+    for (int i = 0; i < Pieces::kCount; from += static_cast<u32>(Pieces::step(i, ld_)), ++i) {
       if (!Pieces::kExact && Pieces::row(thread, i) >= Tile::kRows) continue;
       // A tile of k is a multiple of 4 bytes away from the next, whatever ld is.
       const u32 bits = (from & 3) * 8;

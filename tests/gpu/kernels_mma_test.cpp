@@ -166,8 +166,8 @@ TEST(MmaKernel, OperandsMayStartAtAnyElement) {
   }
   for (const char* kernel : kByteKernels) {
     const std::string config = std::string(kernel) + "1";
-    check_shifted("70x72x72:s8:aligna=1:alignb=2", "mma", config, 1, 6, 4);
-    check_shifted("70x71x73:s8:layout=nt:aligna=1:alignb=1", "mma", config, 3, 5, 4);
+    check_shifted("70x72x72:s8:aligna=1:alignb=2:alignd=4", "mma", config, 1, 6, 4);
+    check_shifted("70x71x73:s8:layout=nt:aligna=1:alignb=1:alignd=4", "mma", config, 3, 5, 4);
   }
 }
 

@@ -67,8 +67,8 @@ std::int64_t shared_limit(const DeviceSpec& device, int occupancy) {
 int words_under_way(const Access& access, int lines, const MmaConfig& c, int size) {
   if (!access.through_registers()) return 0;
   const std::int64_t words = ceil_div(std::int64_t{lines} * c.tile_k * size / 4, c.threads());
-  if (access.bytes >= 4) return static_cast<int>(words) + 24;  // transposing
-  return static_cast<int>(2 * words) + (access.transposes ? 40 : 0);
+  if (access.bytes >= 4) return static_cast<int>(words) + 36;  // transposing
+  return static_cast<int>(2 * words) + (access.transposes ? 48 : 0);
 }
 
 }  // namespace
@@ -150,7 +150,8 @@ int registers(const MmaConfig& c, const Problem& p) {
   const int fragments = c.warp_m() / 4 + c.warp_n() / 4;  // of one step of k
   const int buffers = c.sums() < 128 ? 2 : 1;
   // Fitted to compiled kernels: addresses, sizes and loop state, less where fragments die early.
-  const int other = p.epilogue.is_identity() ? 16 : 26;
+  const bool float8 = p.a == DType::e4m3 || p.a == DType::e5m2;
+  const int other = (p.epilogue.is_identity() ? 16 : 26) + (float8 ? c.warp_m() / 4 : 0);
   return c.sums() + fragments * buffers + words_under_way(access_a(p), c.tile_m, c, size) +
          words_under_way(access_b(p), c.tile_n, c, size) + other;
 }

@@ -131,6 +131,20 @@ void check_pieces() {
     }
   }
   ASSERT_EQ(covered.size(), static_cast<std::size_t>(Tile::kLines * Tile::kTileK));
+  // Walking from piece to piece in memory comes to where each piece's elements are.
+  constexpr i64 kLd = 100003;
+  const auto memory = [](int thread, int piece) {
+    return Tile::kKFast ? Pieces::row(thread, piece) * kLd
+                        : Pieces::k(thread, piece) * kLd +
+                              Pieces::panel(thread, piece) * Tile::kPanel * Tile::kSize;
+  };
+  for (const int thread : {0, Threads / 2, Threads - 1}) {
+    i64 walked = memory(thread, 0);
+    for (int piece = 0; piece < Pieces::kCount; ++piece) {
+      ASSERT_EQ(walked, memory(thread, piece)) << "piece " << piece;
+      walked += Pieces::step(piece, kLd);
+    }
+  }
 }
 
 template <class Tile>
