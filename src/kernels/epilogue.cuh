@@ -60,8 +60,10 @@ class TileEpilogue {
         barrier_(barrier),
         thread_(thread) {}
 
-  /// The warpgroup's first row and column of the tile.
-  CULET_DEVICE void begin(i32 m, i32 n, i32 batch) {
+  /// The warpgroup's first row and column of the tile. Rows from `rows_end` on are not stored,
+  /// which the copy engine knows nothing of: what has groups of rows stores directly.
+  CULET_DEVICE void begin(i32 m, i32 n, i32 batch, i32 rows_end) {
+    rows_end_ = smaller(rows_end, output_.m);
     m_ = m;
     n_ = n;
     batch_ = batch;
@@ -100,7 +102,7 @@ class TileEpilogue {
     if constexpr (kOperands > 0) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        if (row + 8 * half < output_.m) {
+        if (row + 8 * half < rows_end_) {
           Epilogue::Operands::load_rows(operands_.pointer, row + 8 * half, rows.x[half]);
         }
       }
@@ -120,7 +122,7 @@ class TileEpilogue {
 #pragma unroll
         for (int operand = 0; operand < kOperands; ++operand) x[operand] = row_values[operand];
         if constexpr (kOperands > 0) {
-          if (row >= output_.m || column + i >= output_.n) continue;
+          if (row >= rows_end_ || column + i >= output_.n) continue;
           const i64 offset = batch_ * output_.batch_stride + row * output_.ld + column + i;
           Epilogue::Operands::load_columns(operands_.pointer, column + i, offset, x);
         }
@@ -207,7 +209,7 @@ class TileEpilogue {
       const i32 n = n_ + fragment_column(thread_, index);
       Result<T> result[2];
       evaluate_pair(rows.x[half], m, n, values[index], values[index + 1], result);
-      if (m >= output_.m || n >= output_.n) continue;
+      if (m >= rows_end_ || n >= output_.n) continue;
       const i64 offset = batch_ * output_.batch_stride + m * output_.ld + n;
       if constexpr (Config::d_pairs) {
         if (n + 1 < output_.n) {
@@ -250,7 +252,7 @@ class TileEpilogue {
   int barrier_;
   int thread_;
   int ring_ = 0;
-  i32 m_ = 0, n_ = 0, batch_ = 0;
+  i32 m_ = 0, n_ = 0, batch_ = 0, rows_end_ = 0;
 };
 
 }  // namespace culet::kernels

@@ -35,6 +35,10 @@ struct Piece {
   i32 k_begin = 0;  ///< in tiles of k
   i32 k_count = 0;
   u32 tile = 0;  ///< number of the output tile over all batches
+  /// For grids of groups of rows: the row that tile_m counts from, and the first that is not the
+  /// group's.
+  i32 first_row = 0;
+  i32 rows_end = 0x7FFFFFFF;
 };
 
 /// Piece `index` of 0 .. pieces()-1. Splits are slowest, so that the parts of one tile run at the

@@ -21,13 +21,13 @@
 
 namespace culet::kernels {
 
-/// The kernel's run-time arguments.
-template <int Operands>
+/// The kernel's run-time arguments. `Grid` is the scheduler: pieces() and piece_at(grid, index).
+template <int Operands, class Grid = TileGrid>
 struct DenseArguments {
   Output output;
   OperandPointers<Operands> operands;
   SplitWorkspace split;
-  TileGrid grid;
+  Grid grid;
   i32 a_batched;  ///< 0 where one A serves all batches
   i32 b_batched;
   /// What the copy engine brings for a stage: less than a full one where A has fewer rows than a
@@ -112,8 +112,8 @@ CULET_DEVICE void load_share(u32 place, const TensorMap* map, u32 barrier, u16 m
   }
 }
 
-template <class Config>
-CULET_DEVICE void produce(const TensorMap* a_map, const TensorMap* b_map, const TileGrid& grid,
+template <class Config, class Grid>
+CULET_DEVICE void produce(const TensorMap* a_map, const TensorMap* b_map, const Grid& grid,
                           i32 a_batched, i32 b_batched, u32 stage_bytes, u32 shared,
                           const Ring<Config::stages, DenseShape<Config>::kClusterBlocks>& ring) {
   using Shape = DenseShape<Config>;
@@ -131,7 +131,7 @@ CULET_DEVICE void produce(const TensorMap* a_map, const TensorMap* b_map, const 
   const u32 workers = gridDim.x / Shape::kClusterBlocks;
   for (u32 index = blockIdx.x / Shape::kClusterBlocks; index < pieces; index += workers) {
     const Piece piece = piece_at(grid, index);
-    const i32 m = (piece.tile_m * Config::cluster_m + rank_m) * Config::tile_m;
+    const i32 m = piece.first_row + (piece.tile_m * Config::cluster_m + rank_m) * Config::tile_m;
     const i32 n = (piece.tile_n * Config::cluster_n + rank_n) * Config::tile_n;
     const i32 batch_a = piece.batch * a_batched;
     const i32 batch_b = piece.batch * b_batched;
@@ -164,9 +164,9 @@ struct Turns {
   }
 };
 
-template <class Config, class Epilogue>
-CULET_DEVICE void consume(const DenseArguments<Epilogue::Operands::count>& args,
-                          const TensorMap* d_map, u32 shared, int consumer, int thread,
+template <class Config, class Seam, class Grid, int Operands>
+CULET_DEVICE void consume(const DenseArguments<Operands, Grid>& args, const TensorMap* d_map,
+                          u32 shared, int consumer, int thread,
                           const Ring<Config::stages, DenseShape<Config>::kClusterBlocks>& ring) {
   using Shape = DenseShape<Config>;
   const int lane = thread % 32;
@@ -175,9 +175,8 @@ CULET_DEVICE void consume(const DenseArguments<Epilogue::Operands::count>& args,
   const u64 a = Shape::StageA::descriptor(shared + static_cast<u32>(first_row / 64) *
                                                        Shape::StageA::kBlockBytes);
   const u64 b = Shape::StageB::descriptor(shared + Shape::kB);
-  TileEpilogue<Config, Epilogue> epilogue(args.output, args.operands, d_map,
-                                          shared + Shape::kSlabs + consumer * Shape::kSlabBytes,
-                                          barrier, thread);
+  Seam epilogue(args.output, args.operands, d_map,
+                shared + Shape::kSlabs + consumer * Shape::kSlabBytes, barrier, thread);
   typename Shape::Accumulator accumulator;
   using Sum = typename Shape::Accumulator::Value;
   Turns turns{shared + Shape::kTurns, consumer};
@@ -216,8 +215,9 @@ CULET_DEVICE void consume(const DenseArguments<Epilogue::Operands::count>& args,
         continue;
       }
     }
-    epilogue.begin((piece.tile_m * Config::cluster_m + rank_m) * Config::tile_m + first_row,
-                   (piece.tile_n * Config::cluster_n + rank_n) * Config::tile_n, piece.batch);
+    epilogue.begin(
+        piece.first_row + (piece.tile_m * Config::cluster_m + rank_m) * Config::tile_m + first_row,
+        (piece.tile_n * Config::cluster_n + rank_n) * Config::tile_n, piece.batch, piece.rows_end);
 #pragma unroll
     for (int block = 0; block < Shape::kBlocks; ++block) {
       epilogue.visit(block, accumulator.values[block]);
@@ -226,11 +226,13 @@ CULET_DEVICE void consume(const DenseArguments<Epilogue::Operands::count>& args,
   epilogue.end();
 }
 
-/// The whole kernel; `shared` is its dynamic shared memory, aligned to 1024 bytes.
-template <class Config, class Epilogue>
+/// The whole kernel; `shared` is its dynamic shared memory, aligned to 1024 bytes. The scheduler
+/// and the epilogue are seams: another Grid, or another Seam (with TileEpilogue's four functions),
+/// runs through the same main loop.
+template <class Config, class Epilogue, class Seam = TileEpilogue<Config, Epilogue>, class Grid>
 CULET_DEVICE void dense_kernel(const TensorMap* a_map, const TensorMap* b_map,
                                const TensorMap* d_map,
-                               const DenseArguments<Epilogue::Operands::count>& args,
+                               const DenseArguments<Epilogue::Operands::count, Grid>& args,
                                void* shared_memory) {
   using Shape = DenseShape<Config>;
   const u32 shared = shared_address(shared_memory);
@@ -264,7 +266,7 @@ CULET_DEVICE void dense_kernel(const TensorMap* a_map, const TensorMap* b_map,
     __syncwarp();
   } else {
     if constexpr (Shape::kMoveRegisters) take_registers<Shape::kConsumerRegisters>();
-    consume<Config, Epilogue>(args, d_map, shared, group - 1, thread % 128, ring);
+    consume<Config, Seam>(args, d_map, shared, group - 1, thread % 128, ring);
   }
   // ... nor may it leave while another still writes to its shared memory.
   if constexpr (Shape::kClusterBlocks > 1) cluster_sync();

@@ -3,7 +3,7 @@
 //
 // Numerics of the Hopper kernel on a GPU, through Plan: tiles, clusters, schedules, splits of k,
 // epilogues, stores, alignments; every result exact.
-#include "kernels_case.h"
+#include "kernels_dense_case.h"
 
 namespace culet {
 namespace {
@@ -19,8 +19,9 @@ TEST(Sm90DenseKernel, EveryTileClusterAndScheduleIsExact) {
   const auto configs =
       distinct_kernels(family("sm90_dense").configs(take(Problem::parse(problem)), *gpu()));
   EXPECT_GT(configs.size(), 40u);
-  warm_up(problem, "sm90_dense", configs);
-  for (const Config& config : configs) check(problem, "sm90_dense", config);
+  std::vector<DenseCase> cases;
+  for (const Config& config : configs) cases.push_back({problem, config});
+  check_all(cases);
 }
 
 constexpr const char* kCooperative =
@@ -45,6 +46,13 @@ constexpr const char* kOverlap =
 const char* const kKernels[] = {kCooperative,     kClusterM,      kClusterN,      kPingpong,
                                 kPingpongCluster, kClusterOfFour, kSquareCluster, kOverlap};
 
+/// All kernels with a number of splits of k.
+std::vector<std::string> kernels(const std::string& splits = "1") {
+  std::vector<std::string> configs;
+  for (const char* kernel : kKernels) configs.push_back(kernel + splits);
+  return configs;
+}
+
 TEST(Sm90DenseKernel, EveryKIsExact) {
   CULET_NEEDS_HOPPER();
   std::vector<int> ks;
@@ -63,6 +71,7 @@ TEST(Sm90DenseKernel, EveryKIsExact) {
 
 TEST(Sm90DenseKernel, ShapesAndStores) {
   CULET_NEEDS_HOPPER();
+  std::vector<DenseCase> cases;
   for (const char* problem : {
            "1x8x64:bf16",
            "1x1x8:bf16",
@@ -78,27 +87,25 @@ TEST(Sm90DenseKernel, ShapesAndStores) {
            "70x72x64x5:bf16:stridea=0:strided=5200",
            "200x72x320:bf16:m=1..300",
        }) {
-    for (const char* kernel : kKernels) check(problem, "sm90_dense", std::string(kernel) + "1");
-    if (HasFatalFailure()) return;
+    add_cases(problem, kernels(), &cases);
   }
+  check_all(cases);
 }
 
 TEST(Sm90DenseKernel, SplitsOfKAreExact) {
   CULET_NEEDS_HOPPER();
+  std::vector<DenseCase> cases;
   for (const char* problem :
        {"130x264x1000:bf16", "130x257x1000:bf16>f32", "70x136x640x3:f16",
         "16x264x1024:bf16:epi=\"relu(acc + bias[n])\"", "200x72x1016:bf16:m=1..300"}) {
-    for (const char* kernel : kKernels) {
-      for (const char* splits : {"2", "3", "7", "10"}) {
-        check(problem, "sm90_dense", std::string(kernel) + splits);
-        if (HasFatalFailure()) return;
-      }
-    }
+    for (const char* splits : {"2", "3", "7", "10"}) add_cases(problem, kernels(splits), &cases);
   }
+  check_all(cases);
 }
 
 TEST(Sm90DenseKernel, Epilogues) {
   CULET_NEEDS_HOPPER();
+  std::vector<DenseCase> cases;
   for (const char* problem : {
            "200x264x72:bf16:epi=\"acc + bias[n]\"",
            "200x264x72:bf16:epi=\"relu(acc * s + bias[n]:f32) + c[m,n]\"",
@@ -106,13 +113,19 @@ TEST(Sm90DenseKernel, Epilogues) {
            "100x136x72x3:f16:epi=\"max(acc, c[m,n]) + s[m]:bf16\"",
            "200x264x72:bf16:epi=\"0.5 * acc + 2 * c[m,n]\"",
        }) {
-    for (const char* kernel : kKernels) check(problem, "sm90_dense", std::string(kernel) + "1");
-    if (HasFatalFailure()) return;
+    add_cases(problem, kernels(), &cases);
   }
+  check_all(cases);
 }
 
 TEST(Sm90DenseKernel, OperandsMayStartAnywhereTheirAlignmentAllows) {
   CULET_NEEDS_HOPPER();
+  std::vector<DenseCase> cases;
+  for (const char* problem :
+       {"70x72x72:bf16", "70x72x72:bf16:alignd=2", "70x72x72:bf16>f32:alignd=4"}) {
+    add_cases(problem, kernels(), &cases);
+  }
+  build_all(cases);
   for (const char* kernel : kKernels) {
     const std::string config = std::string(kernel) + "1";
     check_shifted("70x72x72:bf16", "sm90_dense", config, 16, 48, 32);
@@ -123,6 +136,9 @@ TEST(Sm90DenseKernel, OperandsMayStartAnywhereTheirAlignmentAllows) {
 
 TEST(Sm90DenseKernel, TwentyRunsAreBitwiseEqual) {
   CULET_NEEDS_HOPPER();
+  std::vector<DenseCase> cases;
+  add_cases("300x1032x4096:bf16", kernels(), &cases);
+  build_all(cases);
   for (const char* kernel : kKernels) {
     for (const char* splits : {"1", "4"}) {
       check_repeatable("300x1032x4096:bf16", "sm90_dense", std::string(kernel) + splits);
@@ -137,6 +153,9 @@ constexpr const char* kSimtTile = "kernel=tile tile=64x64x16 thread=4x4";
 TEST(Kernels, OnesTimesOnesIsK) {
   CULET_NEEDS_HOPPER();
   const auto one = [](std::int64_t, std::int64_t) { return std::uint16_t{0x3F80}; };
+  std::vector<DenseCase> cases;
+  add_cases("70x88x64:bf16>f32", kernels(), &cases);
+  build_all(cases);
   for (const int k : {1, 63, 64, 65, 130, 1000, 4104, 5376, 7168, 16448}) {
     const std::string ld = std::to_string((k + 7) / 8 * 8);
     const std::string text = "70x88x" + std::to_string(k) + ":bf16>f32:lda=" + ld + ":ldb=" + ld;
@@ -171,6 +190,9 @@ TEST(Kernels, OneHotRowsCopyB) {
     const std::uint32_t exponent = 1 + mixed % 254;
     return static_cast<std::uint16_t>((mixed >> 3 & 0x807F) | exponent << 7);
   };
+  std::vector<DenseCase> cases;
+  add_cases("200x136x200:bf16", kernels(), &cases);
+  build_all(cases);
   std::vector<std::pair<std::string, std::string>> runs = {{"simt", kSimtTile}};
   for (const char* kernel : kKernels) {
     runs.emplace_back("sm90_dense", std::string(kernel) + "1");

@@ -3,7 +3,7 @@
 //
 // The Hopper kernel's operand types and layouts on a GPU, through Plan: 8-bit floats with fast and
 // promoted sums, 8-bit integers, 16-bit floats in every layout, batches; every result exact.
-#include "kernels_case.h"
+#include "kernels_dense_case.h"
 
 namespace culet {
 namespace {
@@ -34,32 +34,8 @@ constexpr Kernel kKernels[] = {
 
 int tile_k(const std::string& problem) { return 128 * 8 / bits(take(Problem::parse(problem)).a); }
 
-/// A problem and a kernel for it.
-struct Case {
-  std::string problem;
-  Config config;
-};
-
-/// Compiles all of them in parallel.
-void build_all(const std::vector<Case>& runs) {
-  parallel_for(static_cast<int>(runs.size()), 0, [&](int i) {
-    const Case& one = runs[static_cast<std::size_t>(i)];
-    const Problem problem = take(Problem::parse(one.problem));
-    (void)family("sm90_dense")
-        .build(problem, {"sm90_dense", one.config, Part::all}, *gpu(), compiler());
-  });
-}
-
-void check_runs(const std::vector<Case>& runs) {
-  build_all(runs);
-  for (const Case& one : runs) {
-    check(one.problem, "sm90_dense", one.config);
-    if (::testing::Test::HasFatalFailure()) return;
-  }
-}
-
 /// Every `step`-th of kKernels.
-void add_kernels(const std::string& problem, std::vector<Case>* runs, std::size_t step = 1,
+void add_kernels(const std::string& problem, std::vector<DenseCase>* runs, std::size_t step = 1,
                  int splits = 1) {
   for (std::size_t i = 0; i < std::size(kKernels); i += step) {
     runs->push_back({problem, take(Config::parse(kKernels[i].config(tile_k(problem), splits)))});
@@ -67,7 +43,7 @@ void add_kernels(const std::string& problem, std::vector<Case>* runs, std::size_
 }
 
 /// Every `step`-th kernel of the space.
-void add_space(const std::string& problem, std::size_t step, std::vector<Case>* runs) {
+void add_space(const std::string& problem, std::size_t step, std::vector<DenseCase>* runs) {
   const auto all =
       distinct_kernels(family("sm90_dense").configs(take(Problem::parse(problem)), *gpu()));
   EXPECT_FALSE(all.empty()) << problem;
@@ -76,7 +52,7 @@ void add_space(const std::string& problem, std::size_t step, std::vector<Case>* 
 
 TEST(Sm90DenseKernelTypes, SpacesOfAllTypesAndLayoutsAreExact) {
   CULET_NEEDS_HOPPER();
-  std::vector<Case> runs;
+  std::vector<DenseCase> runs;
   for (const char* problem : {
            "650x520x200:e4m3:lda=208:ldb=224:ldd=528:acc=fast",
            "650x520x200:e4m3:lda=208:ldb=224:ldd=528",
@@ -87,32 +63,32 @@ TEST(Sm90DenseKernelTypes, SpacesOfAllTypesAndLayoutsAreExact) {
        }) {
     add_space(problem, 11, &runs);
   }
-  check_runs(runs);
+  check_all(runs);
 }
 
 TEST(Sm90DenseKernelTypes, EveryPairOfTypesAndEveryD) {
   CULET_NEEDS_HOPPER();
-  std::vector<Case> runs;
+  std::vector<DenseCase> runs;
   for (const std::string types :
        {"e4m3", "e5m2", "e4m3*e5m2", "e5m2*e4m3", "e4m3>f32", "e5m2*e4m3>f16"}) {
     for (const std::string accumulate : {"", ":acc=fast"}) {
-      add_kernels("330x264x400:" + types + accumulate, &runs, 2);
+      add_kernels("200x136x272:" + types + accumulate, &runs, 2);
       add_kernels("70x33x144:" + types + accumulate, &runs, 2);
     }
   }
   for (const std::string types : {"s8", "u8", "s8*u8", "u8*s8", "s8>f32", "u8*s8>bf16", "s8>f16"}) {
-    add_kernels("330x264x400:" + types, &runs, 2);
+    add_kernels("200x136x272:" + types, &runs, 2);
     add_kernels("70x33x144:" + types, &runs, 2);
   }
   for (const std::string types : {"f16", "f16>bf16", "bf16>f16", "bf16>f32"}) {
     add_kernels("330x264x200:" + types, &runs, 2);
   }
-  check_runs(runs);
+  check_all(runs);
 }
 
 TEST(Sm90DenseKernelTypes, EveryLayoutWithOddSizes) {
   CULET_NEEDS_HOPPER();
-  std::vector<Case> runs;
+  std::vector<DenseCase> runs;
   for (const std::string layout : {"tn", "tt", "nn", "nt"}) {
     for (const std::string sizes :
          {"1x8x8", "65x72x136", "330x264x200", "129x257x100", "63x65x63", "257x40x320"}) {
@@ -121,12 +97,12 @@ TEST(Sm90DenseKernelTypes, EveryLayoutWithOddSizes) {
     }
     add_kernels("330x264x200:f16:lda=336:ldb=272:layout=" + layout, &runs, 1, 3);
   }
-  check_runs(runs);
+  check_all(runs);
 }
 
 TEST(Sm90DenseKernelTypes, BatchesOfAllStrides) {
   CULET_NEEDS_HOPPER();
-  std::vector<Case> runs;
+  std::vector<DenseCase> runs;
   for (const char* problem : {
            "70x72x64x5:bf16:layout=nt:lda=72",
            "130x136x72x3:f16:layout=tt:strideb=0",
@@ -143,24 +119,24 @@ TEST(Sm90DenseKernelTypes, BatchesOfAllStrides) {
   }
   add_kernels("70x136x640x3:s8", &runs, 2, 4);
   add_kernels("70x136x640x3:e4m3", &runs, 2, 2);
-  check_runs(runs);
+  check_all(runs);
 }
 
 TEST(Sm90DenseKernelTypes, SplitsOfKAreExact) {
   CULET_NEEDS_HOPPER();
-  std::vector<Case> runs;
+  std::vector<DenseCase> runs;
   for (const char* problem : {"130x264x1008:e4m3:acc=fast", "130x264x1008:e4m3", "130x257x1008:s8",
                               "130x264x1008:u8>f32:epi=\"acc * s\""}) {
     for (const int splits : {2, 5, 8}) {
       add_kernels(problem, &runs, 1, splits);
     }
   }
-  check_runs(runs);
+  check_all(runs);
 }
 
 TEST(Sm90DenseKernelTypes, EpiloguesOf8BitOperands) {
   CULET_NEEDS_HOPPER();
-  std::vector<Case> runs;
+  std::vector<DenseCase> runs;
   for (const char* problem : {
            "200x264x144:e4m3:epi=\"acc * sa:f32 * sb:f32\"",                 // tensorwise
            "200x264x144:e4m3:acc=fast:epi=\"acc * sa[m]:f32 * sb[n]:f32\"",  // rowwise
@@ -172,7 +148,7 @@ TEST(Sm90DenseKernelTypes, EpiloguesOf8BitOperands) {
        }) {
     add_kernels(problem, &runs, 2);
   }
-  check_runs(runs);
+  check_all(runs);
 }
 
 /// D of ones times ones is k, element by element.
@@ -198,13 +174,13 @@ void expect_k(const std::string& problem, std::uint32_t one, int k) {
 
 TEST(Sm90DenseKernelTypes, OnesTimesOnesIsK) {
   CULET_NEEDS_HOPPER();
-  std::vector<Case> all;
+  std::vector<DenseCase> all;
   for (const char* problem : {"70x88x128:e4m3>f32", "70x88x128:e5m2>f32:acc=fast", "70x88x128:s8",
                               "70x88x128:u8*s8", "70x88x128:bf16>f32:layout=nt:lda=72:ldb=88"}) {
     add_kernels(problem, &all);
   }
   build_all(all);
-  for (const int k : {1, 15, 16, 17, 31, 32, 33, 127, 128, 129, 255, 257, 1000, 4104, 8191}) {
+  for (const int k : {1, 15, 16, 17, 33, 127, 129, 257, 1000, 8191}) {
     const std::string size = "70x88x" + std::to_string(k);
     const std::string ld = std::to_string((k + 15) / 16 * 16);
     const std::string lds = ":lda=" + ld + ":ldb=" + ld;
@@ -281,7 +257,7 @@ TEST(Sm90DenseKernelTypes, OneHotRowsCopyB) {
   const auto e4m3 = [](std::uint32_t code) {
     return static_cast<float>(from_e4m3_bits(static_cast<std::uint8_t>(code)));
   };
-  std::vector<Case> all;
+  std::vector<DenseCase> all;
   for (const char* kind : {"e4m3>f32:acc=fast", "bf16>f32:layout=tt", "bf16>f32:layout=nn"}) {
     add_kernels(std::string("200x136x208:") + kind, &all);
   }
