@@ -70,16 +70,7 @@ Result<int> parse_top(const std::string& text) {
   return *value;
 }
 
-/// "false" or "no" would otherwise disable what somebody meant to keep.
-Result<void> check_disable() {
-  const char* value = std::getenv("CULET_DISABLE");
-  const std::string_view text = value == nullptr ? "" : value;
-  if (text.empty() || text == "0" || text == "1") return {};
-  return bad("CULET_DISABLE", text, "0 or 1");
-}
-
 Result<TuneOptions> parse_options(const Arguments& arguments, const Registry& registry) {
-  if (auto ok = check_disable(); !ok) return tl::unexpected(ok.error());
   // Options win, so what they replace is not even parsed. No other thread runs yet.
   if (arguments.backends) unsetenv("CULET_BACKENDS");
   if (arguments.top) unsetenv("CULET_MAX_PROFILING_CONFIGS");

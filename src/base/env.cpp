@@ -77,9 +77,12 @@ Result<int> env_threads() {
   return positive(kName, *text, "");
 }
 
-bool env_disabled() {
-  const std::optional<std::string> text = env("CULET_DISABLE");
-  return text && *text != "0";
+Result<bool> env_disabled() {
+  const std::string text = env("CULET_DISABLE").value_or("0");
+  // "false" or "no" would otherwise disable what somebody meant to keep.
+  if (text == "0" || text == "1") return text == "1";
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("CULET_DISABLE: '{}' is not 0 or 1", shown(text)));
 }
 
 std::string env_markdown() {

@@ -30,8 +30,8 @@ std::optional<std::string> env(std::string_view name);
 Result<int> env_max_profiling_configs();
 /// CULET_THREADS; 0 where it is not set. Errors: not a positive number.
 Result<int> env_threads();
-/// CULET_DISABLE is set to anything but 0: only vendor plans are used.
-bool env_disabled();
+/// CULET_DISABLE is 1: only vendor plans are used. Errors: neither 0 nor 1.
+Result<bool> env_disabled();
 
 /// The table as Markdown, for docs/environment.md.
 std::string env_markdown();

@@ -42,6 +42,10 @@ std::string first_error(const std::string& log) {
   return ": " + log.substr(line, std::min<std::size_t>(log.find('\n', at), line + 200) - line);
 }
 
+bool failed(const Trial& trial) {
+  return trial.outcome != Outcome::ranked && trial.outcome != Outcome::measured;
+}
+
 /// The tile shape of a configuration, by the names the families give it; empty where a family has
 /// none.
 std::string shape_of(const Step& step) {
@@ -211,12 +215,30 @@ Result<void> TuneRun::shortlist(const std::vector<Candidate>& wanted) {
 void TuneRun::compile() {
   measuring_ = true;
   const auto begin = Clock::now();
-  const int count = static_cast<int>(active_.size());
+  build(active_);
+  if (built_.empty() && !halted()) build(add_fallbacks());
+  report_.compile_seconds = seconds_since(begin);
+}
+
+std::vector<int> TuneRun::add_fallbacks() {
+  std::vector<int> added;
+  for (int i = 0; i < static_cast<int>(report_.trials.size()); ++i) {
+    Trial& trial = report_.trials[static_cast<std::size_t>(i)];
+    if (!trial.fallback || trial.outcome != Outcome::ranked || built_.count(i) > 0) continue;
+    trial.reason.clear();
+    added.push_back(i);
+    active_.push_back(i);
+  }
+  return added;
+}
+
+void TuneRun::build(const std::vector<int>& trials) {
+  const int count = static_cast<int>(trials.size());
   std::mutex mutex;
   int done = 0;
   say("compile", 0, count);
   parallel_for(count, state_.options.compile_threads, [&](int job) {
-    const int index = active_[static_cast<std::size_t>(job)];
+    const int index = trials[static_cast<std::size_t>(job)];
     Trial& trial = report_.trials[static_cast<std::size_t>(index)];
     if (halted()) {
       trial.reason = "stopped before it was compiled";
@@ -233,7 +255,6 @@ void TuneRun::compile() {
     }
     say("compile", ++done, count);
   });
-  report_.compile_seconds = seconds_since(begin);
 }
 
 std::vector<int> TuneRun::verify(TrialRunner& runner) {
@@ -242,6 +263,7 @@ std::vector<int> TuneRun::verify(TrialRunner& runner) {
   int done = 0;
   for (const auto& [index, built] : built_) {
     Trial& trial = report_.trials[static_cast<std::size_t>(index)];
+    if (failed(trial) && !trial.from_cache) continue;
     if (halted()) {
       trial.reason = "stopped before it was verified";
       continue;
@@ -318,7 +340,11 @@ Result<void> TuneRun::benchmark() {
                            : make_trial_runner(report_.problem, state_.device, options);
     note(state_.workers.take_note());
     if (!runner) return tl::unexpected(runner.error());
-    const std::vector<int> entrants = verify(**runner);
+    std::vector<int> entrants = verify(**runner);
+    if (entrants.empty() && !halted()) {
+      build(add_fallbacks());
+      entrants = verify(**runner);
+    }
     if (!entrants.empty()) race(**runner, entrants);
   }
   report_.benchmark_seconds = seconds_since(begin);

@@ -47,6 +47,7 @@ class TuneRun {
   /// Takes over stored trials. True if nothing is left to measure: the same question (backends,
   /// top, candidate space) was answered before, or every shortlisted candidate's trial is stored.
   bool load_stored_trials();
+  /// What is on the shortlist; a fallback also where nothing of that can be built.
   void compile();
   Result<void> benchmark();
   void select();
@@ -66,6 +67,9 @@ class TuneRun {
     std::map<std::string, int> of_backend, of_shape;
   };
   bool takes(Trial& trial, bool any_shape, Taken* taken) const;
+  void build(const std::vector<int>& trials);
+  /// Puts the fallbacks on the shortlist that are not there yet: their trials.
+  std::vector<int> add_fallbacks();
   bool answered_before();
   bool answered_meanwhile();
   bool load_stored_trial(int index);

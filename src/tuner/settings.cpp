@@ -43,7 +43,9 @@ Result<TuneOptions> options_from_environment(const Registry& registry) {
     }
     options.isolation = *isolation;
   }
-  if (env_disabled()) options.backends = BackendFilter{{"vendor"}, {}};
+  const auto disabled = env_disabled();
+  if (!disabled) return tl::unexpected(disabled.error());
+  if (*disabled) options.backends = BackendFilter{{"vendor"}, {}};
   options.dump_dir = env("CULET_DUMP").value_or("");
   return options;
 }

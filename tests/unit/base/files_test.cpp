@@ -128,11 +128,14 @@ TEST_F(Environment, MaxProfilingConfigs) {
 }
 
 TEST_F(Environment, DisableAndThreads) {
-  EXPECT_FALSE(env_disabled());
+  EXPECT_FALSE(env_disabled().value());
   ::setenv("CULET_DISABLE", "0", 1);
-  EXPECT_FALSE(env_disabled());
+  EXPECT_FALSE(env_disabled().value());
   ::setenv("CULET_DISABLE", "1", 1);
-  EXPECT_TRUE(env_disabled());
+  EXPECT_TRUE(env_disabled().value());
+  ::setenv("CULET_DISABLE", "no", 1);
+  ASSERT_FALSE(env_disabled());
+  EXPECT_EQ(env_disabled().error().message, "CULET_DISABLE: 'no' is not 0 or 1");
   EXPECT_EQ(env_threads().value(), 0);
   ::setenv("CULET_THREADS", "3", 1);
   EXPECT_EQ(env_threads().value(), 3);

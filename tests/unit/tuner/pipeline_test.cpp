@@ -214,6 +214,26 @@ TEST(Pipeline, TheFallbackIsTriedOnlyAlone) {
   EXPECT_FALSE(report->vs_default());
 }
 
+TEST(Pipeline, TheFallbackIsTriedWhereNothingElseWorks) {
+  Planted slow = own("slow");
+  slow.fallback = true;
+  Planted broken = own("broken");
+  broken.syntax_error = "this is not C++";
+  Planted wrong = own("wrong");
+  wrong.fault = "if (x->n_end == 47) d[32 * x->ldd + 46] *= 1.01f;";
+  for (const std::vector<Planted>& others : {std::vector{broken}, {wrong}, {broken, wrong}}) {
+    std::vector<Planted> all = others;
+    all.push_back(slow);
+    Tuner tuner(planted_registry(all), cpu());
+    const auto report = tuner.tune(problem());
+    ASSERT_TRUE(report) << report.error().message;
+    ASSERT_NE(report->choice(), nullptr) << report->why;
+    EXPECT_EQ(report->choice()->candidate.steps.front().backend, "slow");
+    for (const Planted& other : others)
+      EXPECT_NE(trial_of(*report, other.name).outcome, Outcome::measured);
+  }
+}
+
 TEST(Pipeline, NoCandidateListsEveryReason) {
   Planted picky = own("picky");
   picky.refuses = "only on Tuesdays";
