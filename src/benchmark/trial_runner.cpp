@@ -28,7 +28,9 @@ std::vector<RaceResult> TrialRunner::race(const std::vector<const BuiltCandidate
       if (simulated > 0) return simulated;
     }
     if (problem_.is_empty()) return 0.0;  // nothing is launched
-    return sample(candidate);
+    auto seconds = sample(candidate);
+    if (options_.on_sample) options_.on_sample();
+    return seconds;
   };
   auto results = benchmark::run_race(static_cast<int>(candidates.size()), droppable, rules);
   notes_.clear();

@@ -41,6 +41,8 @@ struct RunnerOptions {
   MeasurePolicy policy;
   const std::atomic<bool>* stop = nullptr;
   std::function<double(const Candidate&, int round)> simulated_clock;
+  /// Called after each sample of a race, where `stop` may be set. May be empty.
+  std::function<void()> on_sample;
   /// Told before a candidate's code runs, with the seconds that may take, and with 0 when it has
   /// returned: for whoever watches this process from outside. May be empty.
   std::function<void(double seconds)> watch;

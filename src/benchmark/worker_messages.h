@@ -97,7 +97,7 @@ bool send_message(int socket, const std::string& bytes);
 struct Setup {
   Problem problem;
   DeviceSpec device;
-  RunnerOptions options;  ///< without what cannot travel: stop, simulated_clock, watch
+  RunnerOptions options;  ///< without what cannot travel: stop and the functions
 };
 std::string encode(const Setup& setup);
 Result<Setup> decode_setup(MessageReader& reader);

@@ -295,10 +295,8 @@ void TuneRun::race(TrialRunner& runner, const std::vector<int>& entrants) {
     vendor_default_seen = vendor_default_seen || vendor;
   }
   say("time", 0, 1);
-  const auto results = runner.race(racers, droppable, [&](int round, int total) {
-    if (halted()) halt_ = true;
-    say("time", round, total);
-  });
+  const auto results =
+      runner.race(racers, droppable, [&](int round, int total) { say("time", round, total); });
   if (!runner.notes().empty())
     note(fmt::format("{}: the device was held back while timing: {}", report_.problem.text(),
                      runner.notes()));
@@ -333,6 +331,7 @@ Result<void> TuneRun::benchmark() {
     options.max_memory_bytes = state_.options.max_memory_bytes;
     options.policy = state_.options.policy;
     options.stop = &halt_;
+    options.on_sample = [this] { halt_ = halted(); };
     options.simulated_clock = state_.options.simulated_clock;
     const std::lock_guard one_at_a_time(state_.measuring);
     const bool isolated = state_.options.isolation == Isolation::process;

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// Worker processes as the program starts them: asked for or not, and never left behind.
+#include <signal.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "program.h"
+
+namespace culet::testing_cli {
+namespace {
+
+class IsolationCli : public Cli {
+ protected:
+  /// Processes that have this test's folder in their environment, and still run.
+  std::vector<std::string> running() const {
+    std::vector<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      const std::string place = entry.path();
+      if (place.find_first_of("0123456789") == std::string::npos) continue;
+      if (read(place + "/environ").find("HOME=" + folder_) == std::string::npos) continue;
+      const std::string command = read(place + "/cmdline");  // empty: it has ended
+      if (!command.empty()) found.push_back(command);
+    }
+    return found;
+  }
+
+  void expect_nothing_left() const {
+    for (int i = 0; i < 200 && !running().empty(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    for (const std::string& command : running()) ADD_FAILURE() << "left running: " << command;
+  }
+};
+
+TEST_F(IsolationCli, BothWaysGiveAMeasuredChoice) {
+  for (const char* isolation : {"process", "none"}) {
+    const Ended ended = run(quick(
+        {"tune", "8x8x8:f32", "--cache", "none", "--format", "json", "--isolation", isolation}));
+    EXPECT_EQ(ended.status, 0) << ended.err;
+    EXPECT_EQ(ended.err, "");
+    EXPECT_EQ(ended.json()["counts"]["timed"], 1) << ended.out;
+  }
+  expect_nothing_left();
+}
+
+TEST_F(IsolationCli, AWorkerThatCannotBeStartedIsOneWarning) {
+  const Ended ended = run(quick({"tune", "8x8x8:f32", "9x8x8:f32", "--cache", "none"}),
+                          {{"CULET_WORKER", "/nonexistent/culet"}});
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_EQ(ended.err.rfind("culet: warning: candidates run in this process", 0), 0u) << ended.err;
+  EXPECT_EQ(ended.err.find('\n'), ended.err.size() - 1) << ended.err;
+}
+
+TEST_F(IsolationCli, OtherValuesAreRefused) {
+  expect_error(run(quick({"tune", "8x8x8:f32", "--isolation", "thread"})), 2,
+               "--isolation: 'thread' is not process or none");
+  expect_error(run(quick({"tune", "8x8x8:f32"}), {{"CULET_ISOLATION", "yes"}}), 2,
+               "CULET_ISOLATION: 'yes' is not process or none");
+  EXPECT_EQ(
+      run(quick({"tune", "8x8x8:f32", "--isolation", "none"}), {{"CULET_ISOLATION", "yes"}}).status,
+      0);
+}
+
+TEST_F(IsolationCli, NothingIsLeftWhenItIsStoppedAtOnce) {
+  const std::vector<std::string> tune{"tune", "--shapes", file("many.shapes"), "--device", "cpu:1"};
+  std::string shapes;
+  for (int m = 1; m < 200; ++m) shapes += std::to_string(m) + "x64x64:f32\n";
+  write("many.shapes", shapes);
+  for (const double after : {0.3, 1.0, 2.5}) {
+    EXPECT_EQ(run_and_interrupt(tune, after, 2).status, 130);  // Ctrl-C twice
+    expect_nothing_left();
+    EXPECT_EQ(run_and_interrupt(tune, after, 1, SIGKILL).status, -1);
+    expect_nothing_left();
+  }
+}
+
+}  // namespace
+}  // namespace culet::testing_cli
