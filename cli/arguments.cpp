@@ -75,7 +75,10 @@ constexpr const char* kCacheExamples =
     "  culet cache ls                                     problems with their choice\n"
     "  culet cache show 16x4096x4096:bf16                 all that is known of one\n"
     "  culet cache verify                                 read everything, check every checksum\n"
-    "  culet cache clear --cache /tmp/store\n";
+    "  culet cache clear --cache /tmp/store\n"
+    "  culet cache export -o tuned.json --code            all of it, with compiled code beside it\n"
+    "  culet cache import tuned.json --relax driver       what holds here, whatever the driver\n"
+    "  culet cache merge /mnt/a/culet /mnt/b/culet        other stores into this one\n";
 
 constexpr const char* kDoctorExamples =
     "Examples:\n"
@@ -162,6 +165,32 @@ void add_cache_verbs(CLI::App* app, Arguments* a) {
   add_problems(add("show", "Show all that is known of a problem"), a, Problems::one);
   add("verify", "Read everything and check every checksum; status 6 if something is damaged");
   add("clear", "Delete everything stored");
+
+  CLI::App* out =
+      add("export", "Write trials and selections as JSON that people can read and edit");
+  out->add_option("PROBLEM", a->problems, "Only of these problems")->type_name("");
+  out->add_option("-o,--output", a->output, "File to write, instead of standard output")
+      ->type_name("FILE");
+  out->add_flag("--code", a->code, "Compiled code too, all of it, to FILE.code.sqlite");
+  const auto allow_code = [&](CLI::App* verb) {
+    verb->add_flag("--allow-code", a->allow_code,
+                   "Take compiled code that another store made, too; it will be loaded and run");
+  };
+  CLI::App* in = add("import", "Take over what was exported, as far as it holds on this machine");
+  in->add_option("FILE", a->files, "File of `culet cache export`")
+      ->type_name("")
+      ->required()
+      ->expected(1);
+  CLI::Option* relax =
+      in->add_option("--relax", a->relax,
+                     "What may differ: driver, library, policy, name, units, threads")
+          ->type_name("LIST");
+  in->add_flag("--any", a->any, "Keep entries of other machines, too, as they are")
+      ->excludes(relax);
+  allow_code(in);
+  CLI::App* merge = add("merge", "Take over all that other stores know");
+  merge->add_option("STORE", a->files, "Folder of a store")->type_name("")->required();
+  allow_code(merge);
 }
 
 void define(CLI::App* app, Arguments* a) {
@@ -272,7 +301,7 @@ std::string empty_value(const CLI::App& app) {
   for (const CLI::App* verb : app.get_subcommands()) {
     for (const CLI::Option* option : verb->get_options()) {
       const std::string name = option->get_name();
-      const bool list = name == "--m" || name == "--backends";
+      const bool list = name == "--m" || name == "--backends" || name == "--relax";
       for (const std::string& value : option->results()) {
         if (value.empty()) return name + ": the value is empty";
         const std::string framed = "," + value + ",";

@@ -35,8 +35,13 @@ struct Arguments {
   bool fresh = false;  ///< measure again what is stored
   std::vector<std::string> candidates;
   bool why = false;
-  bool all = false;        ///< explain: candidates that were only ranked, too
-  std::string cache_verb;  ///< path, ls, show, verify, clear
+  bool all = false;                ///< explain: candidates that were only ranked, too
+  std::string cache_verb;          ///< path, ls, show, verify, clear, export, import, merge
+  std::vector<std::string> files;  ///< cache import, cache merge
+  std::string relax;               ///< list of fields, see parse_relax
+  bool any = false;                ///< cache import: entries of other machines, too
+  bool code = false;               ///< cache export: with compiled code
+  bool allow_code = false;         ///< compiled code of another store is taken
   bool markdown = false;
 };
 

@@ -136,6 +136,11 @@ Result<void> deliver(const std::string& text, const std::string& file) {
   return {};
 }
 
+int print(const std::string& text) {
+  const auto delivered = deliver(text, {});
+  return delivered ? 0 : report_error(delivered.error());
+}
+
 ProgressLine::ProgressLine(int problems)
     : terminal_(isatty(STDERR_FILENO) == 1), problems_(problems) {}
 

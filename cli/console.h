@@ -35,6 +35,9 @@ std::string shell_quoted(std::string_view text);
 /// Writes a result to standard output, or to a file where one is named.
 Result<void> deliver(const std::string& text, const std::string& file);
 
+/// A result to standard output; returns the exit status.
+int print(const std::string& text);
+
 /// One line on standard error that is written over, if that is a terminal; warnings always.
 class ProgressLine : public Observer {
  public:

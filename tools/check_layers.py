@@ -45,7 +45,8 @@ PUBLIC = {
     "error": "base", "version": "base", "dtype": "problem", "epilogue": "problem", "problem": "problem",
     "candidate": "candidate", "host_kernel": "candidate", "device": "device",
     "backend": "backends", "ranking": "ranking", "registry": "backends", "report": "report",
-    "cache": "cache", "plan": "launch", "tuner": "tuner", "matmul": "tuner", "culet": "report",
+    "cache": "cache", "exchange": "cache", "overrides": "cache", "compare": "report",
+    "plan": "launch", "tuner": "tuner", "matmul": "tuner", "culet": "report",
     "settings": "tuner", "worker": "tuner", "doctor": "report", "bundle": "bundle", "capi": "capi",
 }
 

@@ -38,6 +38,47 @@ struct CacheStats {
   std::int64_t code_entries = 0, code_bytes = 0, trials = 0, selections = 0, damaged = 0;
 };
 
+/// A stored trial with all of its key.
+struct StoredTrial {
+  std::string problem;  ///< canonical text
+  Environment env;
+  Trial trial;
+  std::int64_t made = 0;  ///< when it was stored, milliseconds since 1970; 0: not known
+  /// Never replaces a trial that is there: its key was made to fit (see ImportRules::relax).
+  bool yields = false;
+};
+
+struct StoredSelection {
+  std::string problem, device;
+  SelectionScope scope;
+  Candidate candidate;
+  std::string why;
+  std::int64_t made = 0;
+  bool yields = false;
+};
+
+/// What a store knows beside code, in no particular order.
+struct StoreContents {
+  std::vector<StoredTrial> trials;
+  std::vector<StoredSelection> selections;
+  std::int64_t damaged = 0;  ///< entries that could not be read and are left out
+};
+
+/// Which compiled code is taken over together with entries.
+struct CodeSource {
+  std::string file;            ///< made by Cache::save_code, or another store; empty: none
+  bool allow_foreign = false;  ///< also if another store made it: code is loaded and run
+  bool skip_damaged = false;   ///< false: a kernel that does not match its checksum is an error
+};
+
+/// What Cache::take did.
+struct Taken {
+  std::int64_t trials = 0, selections = 0, code = 0;
+  std::int64_t known = 0;         ///< trials and selections of which the same or a newer was there
+  std::int64_t refused_code = 0;  ///< kernels of another store
+  std::int64_t damaged_code = 0;  ///< kernels that do not match their checksum
+};
+
 /// Layered caches implement the same interface. All methods are thread-safe.
 class Cache {
  public:
@@ -73,6 +114,16 @@ class Cache {
   /// Reads everything and checks its checksums; returns one line for each damaged entry.
   virtual std::vector<std::string> verify() = 0;
   virtual Result<void> clear() = 0;
+  /// Deletes all trials and selections of a problem text, on any device; returns how many.
+  virtual Result<std::int64_t> forget(const std::string& problem) = 0;
+
+  /// All trials and selections, or those of some problem texts.
+  virtual Result<StoreContents> contents(const std::vector<std::string>& problems = {}) = 0;
+  /// Takes entries over, and code: all, or after an error nothing. Of two entries with one key the
+  /// newer stays.
+  virtual Result<Taken> take(const StoreContents& contents, const CodeSource& code = {}) = 0;
+  /// Writes all compiled code to a file for CodeSource, in one step; returns the number of kernels.
+  virtual Result<std::int64_t> save_code(const std::string& file) = 0;
   /// A warning to show once (store unreadable, degraded to memory ...), empty if there is none.
   virtual std::string take_warning() = 0;
 };

@@ -12,6 +12,7 @@
 #include "culet/dtype.h"        // IWYU pragma: export
 #include "culet/epilogue.h"     // IWYU pragma: export
 #include "culet/error.h"        // IWYU pragma: export
+#include "culet/exchange.h"     // IWYU pragma: export
 #include "culet/host_kernel.h"  // IWYU pragma: export
 #include "culet/matmul.h"       // IWYU pragma: export
 #include "culet/plan.h"         // IWYU pragma: export

@@ -105,4 +105,7 @@ std::string render(const std::vector<TuneReport>& reports, const Counts& counts,
 /// regular file (a pipe, /dev/null) is written to as it is. Errors: io.
 Result<void> save(const std::string& path, std::string_view text);
 
+/// A whole file of text, of at most a gigabyte. Errors: io.
+Result<std::string> load(const std::string& path);
+
 }  // namespace culet

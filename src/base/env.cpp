@@ -25,6 +25,11 @@ const std::vector<EnvVariable>& env_table() {
       {"CULET_DISABLE", "0", "1: only vendor plans are used; nothing is compiled or ranked."},
       {"CULET_CACHE", "$XDG_CACHE_HOME/culet or ~/.cache/culet",
        "Folder of the store of compiled code and timings; `none` keeps it in memory."},
+      {"CULET_CACHE_MB", "1000",
+       "Megabytes of compiled code the store keeps; what was used longest ago goes first."},
+      {"CULET_CACHE_FOREIGN", "0",
+       "1: compiled code is also used from a store that another user owns or everybody may write "
+       "to. Code in a store is loaded and run."},
       {"CULET_DUMP", "unset",
        "Folder that the source and the code of every compiled kernel are written to, as `--dump`."},
       {"CULET_ISOLATION", "process",
@@ -76,6 +81,15 @@ Result<int> env_threads() {
   if (!text) return 0;
   return positive(kName, *text, "");
 }
+
+Result<int> env_cache_mb() {
+  constexpr std::string_view kName = "CULET_CACHE_MB";
+  const std::optional<std::string> text = env(kName);
+  if (!text) return 1000;
+  return positive(kName, *text, "");
+}
+
+bool env_cache_foreign() { return env("CULET_CACHE_FOREIGN") == "1"; }
 
 Result<bool> env_disabled() {
   const std::string text = env("CULET_DISABLE").value_or("0");

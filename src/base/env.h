@@ -30,6 +30,10 @@ std::optional<std::string> env(std::string_view name);
 Result<int> env_max_profiling_configs();
 /// CULET_THREADS; 0 where it is not set. Errors: not a positive number.
 Result<int> env_threads();
+/// CULET_CACHE_MB; 1000 where it is not set. Errors: not a positive number.
+Result<int> env_cache_mb();
+/// CULET_CACHE_FOREIGN is 1.
+bool env_cache_foreign();
 /// CULET_DISABLE is 1: only vendor plans are used. Errors: neither 0 nor 1.
 Result<bool> env_disabled();
 

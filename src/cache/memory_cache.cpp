@@ -5,9 +5,12 @@
 #include "cache/memory_cache.h"
 
 #include <algorithm>
-#include <ctime>
+#include <set>
 #include <utility>
 #include <vector>
+
+#include "cache/records.h"
+#include "cache/rows.h"
 
 namespace culet {
 
@@ -26,15 +29,19 @@ std::optional<Trial> MemoryCache::find_trial(const Problem& problem, const Candi
                                              const Environment& env) {
   const std::lock_guard lock(mutex_);
   const auto found = trials_.find({problem.text(), candidate.text(), env.text()});
-  return found == trials_.end() ? std::nullopt : std::optional(found->second);
+  return found == trials_.end() ? std::nullopt : std::optional(found->second.trial);
 }
 
 void MemoryCache::store_trial(const Problem& problem, const Trial& trial, const Environment& env) {
-  Trial stored = trial;
-  stored.from_cache = true;
-  stored.order = -1;
   const std::lock_guard lock(mutex_);
-  trials_.insert_or_assign({problem.text(), trial.candidate.text(), env.text()}, std::move(stored));
+  put({problem.text(), trial.candidate.text(), env.text()}, trial, now_milliseconds());
+}
+
+void MemoryCache::put(const Key& key, const Trial& trial, std::int64_t made) {
+  Measured stored{trial, made};
+  stored.trial.from_cache = true;
+  stored.trial.order = -1;
+  trials_.insert_or_assign(key, std::move(stored));
 }
 
 std::optional<Candidate> MemoryCache::find_selection(const Problem& problem,
@@ -48,14 +55,9 @@ std::optional<Candidate> MemoryCache::find_selection(const Problem& problem,
 void MemoryCache::store_selection(const Problem& problem, const SelectionScope& scope,
                                   const std::string& device, const Candidate& candidate,
                                   const std::string& why) {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  char when[32];
-  std::strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &parts);
   const std::lock_guard lock(mutex_);
   selections_.insert_or_assign({problem.text(), device, scope.text()},
-                               Selected{candidate, why, when, ++serial_});
+                               Selected{candidate, why, now_milliseconds(), ++serial_});
 }
 
 std::optional<Candidate> MemoryCache::find_any_selection(const Problem& problem,
@@ -65,7 +67,7 @@ std::optional<Candidate> MemoryCache::find_any_selection(const Problem& problem,
   const Selected* newest = nullptr;
   for (auto at = selections_.lower_bound({text, device, {}}); at != selections_.end(); ++at) {
     if (std::get<0>(at->first) != text || std::get<1>(at->first) != device) break;
-    if (newest == nullptr || at->second.serial > newest->serial) newest = &at->second;
+    if (newest == nullptr || at->second.age() > newest->age()) newest = &at->second;
   }
   return newest == nullptr ? std::nullopt : std::optional(newest->candidate);
 }
@@ -84,14 +86,14 @@ CacheStats MemoryCache::stats() {
 
 std::vector<Cache::Entry> MemoryCache::entries() {
   const std::lock_guard lock(mutex_);
-  std::vector<std::pair<std::int64_t, Entry>> found;
+  std::vector<std::pair<std::pair<std::int64_t, std::int64_t>, Entry>> found;
   for (const auto& [key, selected] : selections_) {
     const auto& [problem, device, scope] = key;
-    found.emplace_back(-selected.serial, Entry{problem, device, scope, selected.candidate.text(),
-                                               selected.why, selected.when});
+    found.emplace_back(selected.age(), Entry{problem, device, scope, selected.candidate.text(),
+                                             selected.why, utc(selected.made)});
   }
   std::sort(found.begin(), found.end(),
-            [](const auto& x, const auto& y) { return x.first < y.first; });
+            [](const auto& x, const auto& y) { return x.first > y.first; });
   std::vector<Entry> entries;
   for (auto& item : found) entries.push_back(std::move(item.second));
   return entries;
@@ -102,7 +104,7 @@ std::vector<Trial> MemoryCache::trials_of(const std::string& problem) {
   std::vector<Trial> trials;
   for (auto at = trials_.lower_bound({problem, {}, {}}); at != trials_.end(); ++at) {
     if (std::get<0>(at->first) != problem) break;
-    trials.push_back(at->second);
+    trials.push_back(at->second.trial);
   }
   return trials;
 }
@@ -113,6 +115,66 @@ Result<void> MemoryCache::clear() {
   trials_.clear();
   selections_.clear();
   return {};
+}
+
+Result<std::int64_t> MemoryCache::forget(const std::string& problem) {
+  const std::lock_guard lock(mutex_);
+  const auto of_problem = [&](const auto& item) { return std::get<0>(item.first) == problem; };
+  return static_cast<std::int64_t>(std::erase_if(trials_, of_problem) +
+                                   std::erase_if(selections_, of_problem));
+}
+
+Result<StoreContents> MemoryCache::contents(const std::vector<std::string>& problems) {
+  const std::set<std::string> wanted(problems.begin(), problems.end());
+  const std::lock_guard lock(mutex_);
+  StoreContents contents;
+  for (const auto& [key, measured] : trials_) {
+    const auto& [problem, candidate, environment] = key;
+    if (!wanted.empty() && wanted.count(problem) == 0) continue;
+    if (auto env = parse_environment(environment)) {
+      contents.trials.push_back({problem, std::move(*env), measured.trial, measured.made});
+    }
+  }
+  for (const auto& [key, chosen] : selections_) {
+    const auto& [problem, device, text] = key;
+    if (!wanted.empty() && wanted.count(problem) == 0) continue;
+    if (auto scope = parse_scope(text)) {
+      contents.selections.push_back(
+          {problem, device, std::move(*scope), chosen.candidate, chosen.why, chosen.made});
+    }
+  }
+  return contents;
+}
+
+Result<Taken> MemoryCache::take(const StoreContents& contents, const CodeSource& code) {
+  if (!code.file.empty()) {
+    return fail(ErrorCode::unsupported, "code can only be taken over by a store on disk");
+  }
+  const std::lock_guard lock(mutex_);
+  Taken taken;
+  for (const StoredTrial& entry : contents.trials) {
+    const Key key{entry.problem, entry.trial.candidate.text(), entry.env.text()};
+    const auto found = trials_.find(key);
+    const bool known = found != trials_.end() && (entry.yields || found->second.made >= entry.made);
+    ++(known ? taken.known : taken.trials);
+    if (!known) put(key, entry.trial, entry.made);
+  }
+  for (const StoredSelection& entry : contents.selections) {
+    const Key key{entry.problem, entry.device, entry.scope.text()};
+    const auto found = selections_.find(key);
+    const bool known =
+        found != selections_.end() && (entry.yields || found->second.made >= entry.made);
+    ++(known ? taken.known : taken.selections);
+    if (!known)
+      selections_.insert_or_assign(key,
+                                   Selected{entry.candidate, entry.why, entry.made, ++serial_});
+  }
+  return taken;
+}
+
+Result<std::int64_t> MemoryCache::save_code(const std::string& file) {
+  return fail(ErrorCode::unsupported,
+              "cannot write " + file + ": code can only be saved from a store on disk");
 }
 
 std::string MemoryCache::take_warning() {

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "culet/cache.h"
 
@@ -35,20 +36,32 @@ class MemoryCache final : public Cache {
   std::vector<Trial> trials_of(const std::string& problem) override;
   std::vector<std::string> verify() override { return {}; }
   Result<void> clear() override;
+  Result<std::int64_t> forget(const std::string& problem) override;
+  Result<StoreContents> contents(const std::vector<std::string>& problems) override;
+  Result<Taken> take(const StoreContents& contents, const CodeSource& code) override;
+  Result<std::int64_t> save_code(const std::string& file) override;
   std::string take_warning() override;
 
  private:
   struct Selected {
     Candidate candidate;
-    std::string why, when;
-    std::int64_t serial = 0;  ///< of the store call: the larger is the newer
+    std::string why;
+    std::int64_t made = 0;    ///< milliseconds since 1970
+    std::int64_t serial = 0;  ///< of the store call: of two of one moment the larger is the newer
+    std::pair<std::int64_t, std::int64_t> age() const { return {made, serial}; }
   };
+  struct Measured {
+    Trial trial;
+    std::int64_t made = 0;
+  };
+  using Key = std::tuple<std::string, std::string, std::string>;
+  void put(const Key& key, const Trial& trial, std::int64_t made);
   std::mutex mutex_;  ///< guards everything below
   std::string warning_;
   std::int64_t serial_ = 0;
   std::map<std::string, Artifact> code_;
-  std::map<std::tuple<std::string, std::string, std::string>, Trial> trials_;
-  std::map<std::tuple<std::string, std::string, std::string>, Selected> selections_;
+  std::map<Key, Measured> trials_;      ///< by problem, candidate, environment
+  std::map<Key, Selected> selections_;  ///< by problem, device, scope
 };
 
 }  // namespace culet

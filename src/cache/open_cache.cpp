@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/env.h"
 #include "base/files.h"
 #include "cache/memory_cache.h"
 #include "cache/sqlite_cache.h"
@@ -19,6 +20,15 @@ namespace {
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? std::string() : std::string(value);
+}
+
+Result<StoreOptions> options_from_environment() {
+  const auto megabytes = env_cache_mb();
+  if (!megabytes) return tl::unexpected(megabytes.error());
+  StoreOptions options;
+  options.code_limit = std::int64_t{*megabytes} * 1'000'000;
+  options.allow_foreign = env_cache_foreign();
+  return options;
 }
 
 }  // namespace
@@ -45,14 +55,16 @@ std::string store_path(const std::string& named) {
 Result<std::shared_ptr<Cache>> open_cache(const std::string& path) {
   const std::string asked = path.empty() ? variable("CULET_CACHE") : path;
   if (asked == "none") return std::make_shared<MemoryCache>();
-  if (!asked.empty()) return SqliteCache::open(asked);
+  const auto options = options_from_environment();
+  if (!options) return tl::unexpected(options.error());
+  if (!asked.empty()) return SqliteCache::open(asked, *options);
 
   const std::string folder = user_cache_dir();
   if (folder.empty()) {
     return std::make_shared<MemoryCache>(
         "cache: no HOME, XDG_CACHE_HOME or CULET_CACHE: nothing is kept after this run");
   }
-  auto store = SqliteCache::open(folder);
+  auto store = SqliteCache::open(folder, *options);
   if (store) return store;
   return std::make_shared<MemoryCache>(store.error().message + "; nothing is kept after this run");
 }

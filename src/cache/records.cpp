@@ -7,6 +7,7 @@
 #include <zstd.h>
 
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -86,6 +87,18 @@ std::optional<Trial> read_trial(const json& object) {
   return trial;
 }
 
+/// What stands between two marks; both texts are taken off the front.
+std::optional<std::string> field(std::string_view* text, std::string_view before,
+                                 std::string_view after) {
+  if (!text->starts_with(before)) return std::nullopt;
+  text->remove_prefix(before.size());
+  const std::size_t end = after.empty() ? text->size() : text->find(after);
+  if (end == std::string_view::npos) return std::nullopt;
+  std::string value(text->substr(0, end));
+  text->remove_prefix(end);
+  return value;
+}
+
 }  // namespace
 
 std::string checksum(const std::vector<std::string_view>& fields) {
@@ -117,7 +130,10 @@ std::optional<std::string> decompress(std::string_view data, std::int64_t size) 
 std::string_view stored_name(ArtifactKind kind) { return name_of(kKinds, kind); }
 std::optional<ArtifactKind> artifact_kind(std::string_view name) { return value_of(kKinds, name); }
 
-std::string trial_json(const Trial& trial) {
+std::string_view stored_name(Limiter limiter) { return name_of(kLimiters, limiter); }
+std::optional<Limiter> stored_limiter(std::string_view name) { return value_of(kLimiters, name); }
+
+std::string trial_json(const Trial& trial, std::int64_t made) {
   json object{
       {"candidate", trial.candidate.text()}, {"vendor", trial.vendor}, {"fallback", trial.fallback},
       {"outcome", to_string(trial.outcome)}, {"reason", trial.reason}, {"log", trial.log},
@@ -132,16 +148,38 @@ std::string trial_json(const Trial& trial) {
                         {"high", number(trial.timing->high)},
                         {"samples", trial.timing->samples}};
   }
+  if (made != 0) object["made"] = made;
   // A compiler's log may hold any bytes.
   return object.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-std::optional<Trial> trial_from_json(std::string_view text) {
+std::optional<Trial> trial_from_json(std::string_view text, std::int64_t* made) {
   try {
-    return read_trial(json::parse(text));
+    const json object = json::parse(text);
+    if (made != nullptr) *made = object.value("made", std::int64_t{0});
+    return read_trial(object);
   } catch (const json::exception&) {
     return std::nullopt;
   }
+}
+
+std::optional<Environment> parse_environment(std::string_view text) {
+  const auto device = field(&text, "device ", " | library ");
+  const auto library = device ? field(&text, " | library ", " | policy ") : std::nullopt;
+  const auto policy = library ? field(&text, " | policy ", "") : std::nullopt;
+  if (!policy) return std::nullopt;
+  return Environment{*device, *library, *policy};
+}
+
+std::optional<SelectionScope> parse_scope(std::string_view text) {
+  const auto backends = field(&text, "backends ", " | top ");
+  const auto top = backends ? field(&text, " | top ", " | space ") : std::nullopt;
+  const auto space = top ? field(&text, " | space ", "") : std::nullopt;
+  if (!space || space->size() != 16) return std::nullopt;
+  SelectionScope scope{*backends, *top, 0};
+  const char* end = space->data() + space->size();
+  if (std::from_chars(space->data(), end, scope.space, 16).ptr != end) return std::nullopt;
+  return scope;
 }
 
 }  // namespace culet

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "culet/cache.h"
 #include "culet/candidate.h"
 #include "culet/report.h"
 
@@ -26,9 +27,17 @@ std::optional<std::string> decompress(std::string_view data, std::int64_t size);
 
 std::string_view stored_name(ArtifactKind kind);
 std::optional<ArtifactKind> artifact_kind(std::string_view name);
+std::string_view stored_name(Limiter limiter);
+std::optional<Limiter> stored_limiter(std::string_view name);
 
 /// One JSON object; the trial's `order` and `from_cache` belong to a run and are not stored.
-std::string trial_json(const Trial& trial);
-std::optional<Trial> trial_from_json(std::string_view text);
+/// `made` is when it was stored, in milliseconds since 1970.
+std::string trial_json(const Trial& trial, std::int64_t made = 0);
+/// `made` becomes 0 where the text does not say.
+std::optional<Trial> trial_from_json(std::string_view text, std::int64_t* made = nullptr);
+
+/// The inverse of Environment::text() and SelectionScope::text(); nothing for other texts.
+std::optional<Environment> parse_environment(std::string_view text);
+std::optional<SelectionScope> parse_scope(std::string_view text);
 
 }  // namespace culet

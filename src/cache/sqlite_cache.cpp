@@ -7,97 +7,17 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-#include <ctime>
-
 #include "cache/records.h"
+#include "cache/rows.h"
 
 namespace culet {
 namespace {
 
-/// last_used serves a later clean-up by age: refreshing it more often than this only makes writers
-/// wait for each other.
+/// When code was last used decides what goes first where the store is full; refreshing it more
+/// often than this only makes writers wait for each other.
 constexpr std::int64_t kTouchSeconds = 3600;
 
-std::int64_t now_milliseconds() {
-  using namespace std::chrono;
-  return duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
-}
 std::int64_t now_seconds() { return now_milliseconds() / 1000; }
-
-std::string utc(std::int64_t milliseconds) {
-  const auto seconds = static_cast<std::time_t>(milliseconds / 1000);
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
-
-std::string code_checksum(std::string_view key, std::string_view kind, std::string_view entry,
-                          std::string_view toolchain, std::string_view log, std::string_view bytes,
-                          std::int64_t size) {
-  return checksum({"code", key, kind, entry, toolchain, log, bytes, std::to_string(size)});
-}
-
-std::string trial_checksum(std::string_view problem, std::string_view candidate,
-                           std::string_view environment, std::string_view json) {
-  return checksum({"trial", problem, candidate, environment, json});
-}
-
-std::string selection_checksum(std::string_view problem, std::string_view device,
-                               std::string_view scope, std::string_view candidate,
-                               std::string_view why, std::int64_t made) {
-  return checksum({"selection", problem, device, scope, candidate, why, std::to_string(made)});
-}
-
-constexpr std::string_view kCodeColumns =
-    "SELECT kind, entry, toolchain, log, bytes, checksum, size, last_used, key FROM code";
-
-/// The artifact of the current row of a kCodeColumns statement, if all of it holds.
-std::optional<Artifact> read_code(const Statement& row, std::string_view key) {
-  const std::string kind_name = row.text_at(0), bytes = row.text_at(4);
-  Artifact artifact;
-  artifact.entry = row.text_at(1);
-  artifact.toolchain = row.text_at(2);
-  artifact.log = row.text_at(3);
-  const std::int64_t size = row.integer_at(6);
-  const auto kind = artifact_kind(kind_name);
-  if (!kind || row.text_at(5) != code_checksum(key, kind_name, artifact.entry, artifact.toolchain,
-                                               artifact.log, bytes, size)) {
-    return std::nullopt;
-  }
-  auto code = decompress(bytes, size);
-  if (!code) return std::nullopt;
-  artifact.kind = *kind;
-  artifact.bytes = std::move(*code);
-  return artifact;
-}
-
-constexpr std::string_view kTrialColumns =
-    "SELECT problem, candidate, environment, json, checksum FROM trials";
-
-std::optional<Trial> read_trial(const Statement& row) {
-  const std::string json = row.text_at(3);
-  if (row.text_at(4) != trial_checksum(row.text_at(0), row.text_at(1), row.text_at(2), json)) {
-    return std::nullopt;
-  }
-  auto trial = trial_from_json(json);
-  if (trial) trial->from_cache = true;
-  return trial;
-}
-
-constexpr std::string_view kSelectionColumns =
-    "SELECT problem, device, scope, candidate, why, made, checksum FROM selections";
-
-bool selection_holds(const Statement& row) {
-  return row.text_at(6) == selection_checksum(row.text_at(0), row.text_at(1), row.text_at(2),
-                                              row.text_at(3), row.text_at(4), row.integer_at(5));
-}
-
-std::string sql(std::string_view columns, std::string_view rest) {
-  return fmt::format("{} {}", columns, rest);
-}
 
 }  // namespace
 
@@ -107,41 +27,94 @@ std::optional<Artifact> SqliteCache::find_code(const std::string& key) {
   if (db == nullptr) return std::nullopt;
   std::optional<Artifact> artifact;
   DbStatus status;
-  std::int64_t last_used = 0;
   {
     Statement find(*db, sql(kCodeColumns, "WHERE key=?"));
     status = find.text(key).step();
-    if (status == DbStatus::row) {
+    if (status == DbStatus::row && !foreign_.empty()) {
+      warn_once("foreign", fmt::format("cache: kernels in {} are not used: {}; "
+                                       "CULET_CACHE_FOREIGN=1 uses them",
+                                       path_, foreign_));
+    } else if (status == DbStatus::row) {
       artifact = read_code(find, key);
-      last_used = find.integer_at(7);
       if (!artifact) entry_is_damaged("code " + key);
     }
   }
-  if (artifact && now_seconds() - last_used > kTouchSeconds) {
-    Statement touch(*db, "UPDATE code SET last_used=? WHERE key=?");
-    status = touch.integer(now_seconds()).text(key).step();
-    if (status == DbStatus::failed) status = DbStatus::done;  // busy: the next use will do
-  }
+  if (artifact && !read_only_) status = touch(*db, key);
   settle(status, "read");
   return artifact;
+}
+
+DbStatus SqliteCache::touch(Database& database, const std::string& key) {
+  {
+    Statement find(database, "SELECT last_used FROM code_use WHERE key=?");
+    const DbStatus found = find.text(key).step();
+    if (found != DbStatus::row) return found;
+    if (now_seconds() - find.integer_at(0) <= kTouchSeconds) return DbStatus::done;
+  }
+  Statement touch(database, "UPDATE code_use SET last_used=? WHERE key=?");
+  const DbStatus status = touch.integer(now_seconds()).text(key).step();
+  return status == DbStatus::failed ? DbStatus::done : status;  // busy: the next use will do
 }
 
 void SqliteCache::store_code(const std::string& key, const Artifact& artifact) {
   const std::string bytes = compress(artifact.bytes);
   const auto size = static_cast<std::int64_t>(artifact.bytes.size());
+  const auto stored = static_cast<std::int64_t>(bytes.size());
+  if (stored > options_.code_limit) return;
   const std::string_view kind = stored_name(artifact.kind);
   const std::lock_guard lock(mutex_);
-  Database* const db = database();
+  Database* const db = writable();
   if (db == nullptr) return;
   DbStatus status;
   {
-    Statement store(*db, "INSERT OR REPLACE INTO code VALUES(?,?,?,?,?,?,?,?,?)");
-    store.text(key).text(kind).text(artifact.entry).text(artifact.toolchain).text(artifact.log);
-    store.blob(bytes).text(
-        code_checksum(key, kind, artifact.entry, artifact.toolchain, artifact.log, bytes, size));
-    status = store.integer(size).integer(now_seconds()).step();
+    Transaction transaction(*db);
+    status = transaction.begun();
+    if (status == DbStatus::done) {
+      Statement store(*db, kStoreCode);
+      store.text(key).text(kind).text(artifact.entry).text(artifact.toolchain).text(artifact.log);
+      store.blob(bytes).text(
+          code_checksum(key, kind, artifact.entry, artifact.toolchain, artifact.log, bytes, size));
+      status = store.integer(size).integer(now_seconds()).step();
+    }
+    if (status == DbStatus::done) {
+      Statement use(*db, kStoreUse);
+      status = use.text(key).integer(now_seconds()).integer(stored).step();
+    }
+    if (status == DbStatus::done) status = make_room(*db, key);
+    if (status == DbStatus::done) status = transaction.commit();
   }
   settle(status, "write");
+}
+
+DbStatus SqliteCache::make_room(Database& database, const std::string& newest) {
+  std::int64_t total = 0;
+  {
+    Statement sum(database, "SELECT CAST(total(bytes) AS INTEGER) FROM code_use");
+    if (const DbStatus status = sum.step(); status != DbStatus::row) return status;
+    total = sum.integer_at(0);
+  }
+  if (total <= options_.code_limit) return DbStatus::done;
+  // Somewhat more than needed goes, so that not every kernel that follows has to make room again.
+  const std::int64_t goal = options_.code_limit - options_.code_limit / 10;
+  std::vector<std::string> oldest;
+  {
+    Statement all(database, "SELECT key, bytes FROM code_use WHERE key<>? ORDER BY last_used, key");
+    all.text(newest);
+    DbStatus status = DbStatus::done;
+    while (total > goal && (status = all.step()) == DbStatus::row) {
+      oldest.push_back(all.text_at(0));
+      total -= all.integer_at(1);
+    }
+    if (status != DbStatus::row && status != DbStatus::done) return status;
+  }
+  for (const char* table : {"DELETE FROM code WHERE key=?", "DELETE FROM code_use WHERE key=?"}) {
+    Statement remove(database, table);
+    for (const std::string& key : oldest) {
+      if (const auto status = remove.reset().text(key).step(); status != DbStatus::done)
+        return status;
+    }
+  }
+  return DbStatus::done;
 }
 
 std::optional<Trial> SqliteCache::find_trial(const Problem& problem, const Candidate& candidate,
@@ -171,13 +144,13 @@ std::optional<Trial> SqliteCache::find_trial(const Problem& problem, const Candi
 
 void SqliteCache::store_trial(const Problem& problem, const Trial& trial, const Environment& env) {
   const std::string p = problem.text(), c = trial.candidate.text(), e = env.text();
-  const std::string json = trial_json(trial);
+  const std::string json = trial_json(trial, now_milliseconds());
   const std::lock_guard lock(mutex_);
-  Database* const db = database();
+  Database* const db = writable();
   if (db == nullptr) return;
   DbStatus status;
   {
-    Statement store(*db, "INSERT OR REPLACE INTO trials VALUES(?,?,?,?,?)");
+    Statement store(*db, kStoreTrial);
     status = store.text(p).text(c).text(e).text(json).text(trial_checksum(p, c, e, json)).step();
   }
   settle(status, "write");
@@ -219,11 +192,11 @@ void SqliteCache::store_selection(const Problem& problem, const SelectionScope& 
   const std::string p = problem.text(), s = scope.text(), c = candidate.text();
   const std::int64_t made = now_milliseconds();
   const std::lock_guard lock(mutex_);
-  Database* const db = database();
+  Database* const db = writable();
   if (db == nullptr) return;
   DbStatus status;
   {
-    Statement store(*db, "INSERT OR REPLACE INTO selections VALUES(?,?,?,?,?,?,?)");
+    Statement store(*db, kStoreSelection);
     store.text(p).text(device).text(s).text(c).text(why).integer(made);
     status = store.text(selection_checksum(p, device, s, c, why, made)).step();
   }
@@ -346,7 +319,7 @@ void SqliteCache::verify_rows(Database& db, std::vector<std::string>* lines) {
     if (end != DbStatus::done) lines->push_back("database: " + db.message());
   };
   scan(kCodeColumns, [&](const Statement& row) {
-    const std::string key = row.text_at(8);
+    const std::string key = row.text_at(7);
     if (!read_code(row, key)) lines->push_back("code " + key);
   });
   scan(kTrialColumns, [&](const Statement& row) {
@@ -362,10 +335,11 @@ void SqliteCache::verify_rows(Database& db, std::vector<std::string>* lines) {
 
 Result<void> SqliteCache::clear() {
   const std::lock_guard lock(mutex_);
-  Database* const db = database();
-  if (db == nullptr) return fail(ErrorCode::io, path_ + ": the store is not open");
+  Database* const db = writable();
+  if (db == nullptr) return not_writable();
   const DbStatus status = db->execute(
-      "BEGIN IMMEDIATE; DELETE FROM code; DELETE FROM trials; DELETE FROM selections; COMMIT");
+      "BEGIN IMMEDIATE; DELETE FROM code; DELETE FROM code_use; DELETE FROM trials; "
+      "DELETE FROM selections; COMMIT");
   if (status != DbStatus::done) {
     Error error{ErrorCode::io, fmt::format("{}: cannot clear: {}", path_, db->message()), {}};
     (void)db->execute("ROLLBACK");

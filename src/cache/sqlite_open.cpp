@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "base/files.h"
+#include "cache/file_system.h"
 #include "cache/sqlite_cache.h"
 #include "cache/store_path.h"
 
@@ -86,34 +87,67 @@ std::string moved_text(std::string_view why, std::string_view name) {
 
 }  // namespace
 
-Result<std::shared_ptr<Cache>> SqliteCache::open(const std::string& folder) {
+Result<std::shared_ptr<Cache>> SqliteCache::open(const std::string& folder,
+                                                 const StoreOptions& options) {
   if (auto made = make_folders(folder); !made) {
     return fail(ErrorCode::io, "cache: " + made.error().message);
   }
-  std::shared_ptr<SqliteCache> cache(new SqliteCache(store_path_in(folder)));
+  StoreOptions found = options;
+  if (!found.network) found.network = std::string(network_file_system_of(folder));
+  std::shared_ptr<SqliteCache> cache(new SqliteCache(store_path_in(folder), std::move(found)));
   if (auto opened = cache->reopen(); !opened) return tl::unexpected(opened.error());
   return std::shared_ptr<Cache>(std::move(cache));
 }
 
 Result<void> SqliteCache::reopen() {
   auto lock = OpeningLock::acquire(path_ + ".lock");
-  if (!lock) return tl::unexpected(lock.error());
+  if (!lock) return open_to_read(lock.error());
   return open_locked();
 }
 
 Result<void> SqliteCache::open_locked() {
-  auto opened = Database::open(path_);
+  const OpenMode mode{OpenMode::Access::write, options_.network->empty()};
+  auto opened = Database::open(path_, mode);
   if (!opened && opened.error().kind == OpenFailure::Kind::damaged) {
     auto moved = move_aside(path_);
     if (!moved) return tl::unexpected(moved.error());
     warnings_.push_back(moved_text(opened.error().message, *moved));
     moved_.push_back(fmt::format("file ({}), moved to {}", opened.error().message, *moved));
-    opened = Database::open(path_);
+    opened = Database::open(path_, mode);
   }
-  if (!opened) return fail(ErrorCode::io, "cache: " + opened.error().message);
+  if (!opened) {
+    const Error error{ErrorCode::io, "cache: " + opened.error().message, {}};
+    if (opened.error().kind == OpenFailure::Kind::unusable) return open_to_read(error);
+    return tl::unexpected(error);
+  }
   database_ = std::move(*opened);
-  process_ = ::getpid();
+  if (database_->journal_changed() && !options_.network->empty()) {
+    warn_once("network", fmt::format("cache: {} is on a network file system ({}): it is kept in "
+                                     "SQLite's rollback mode, which is slower and safe there",
+                                     path_, *options_.network));
+  }
+  look_at_place();
   return {};
+}
+
+Result<void> SqliteCache::open_to_read(const Error& why) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(path_, ignored)) return tl::unexpected(why);
+  const bool wal = options_.network->empty();
+  auto opened = Database::open(path_, {OpenMode::Access::read, wal});
+  // Reading a log needs a file beside it; where none can be made, the store is read without.
+  if (!opened) opened = Database::open(path_, {OpenMode::Access::immutable, wal});
+  if (!opened) return tl::unexpected(why);
+  database_ = std::move(*opened);
+  read_only_ = true;
+  warn_once("read-only", why.message + "; the store is read, and nothing is added to it");
+  look_at_place();
+  return {};
+}
+
+void SqliteCache::look_at_place() {
+  process_ = ::getpid();
+  if (!options_.allow_foreign) foreign_ = foreign_owner(path_);
 }
 
 Database* SqliteCache::database() {
@@ -136,6 +170,10 @@ void SqliteCache::settle(DbStatus status, std::string_view doing) {
   }
   const std::unique_ptr<Database> damaged = std::move(database_);
   damaged->leave_as_is();
+  if (read_only_) {
+    warn_once("damaged", fmt::format("cache: {}: {}; nothing more is read", path_, message));
+    return;
+  }
   if (auto opened = replace_damaged(*damaged, message); !opened) {
     warn_once("reopen", opened.error().message);
   }

@@ -48,4 +48,9 @@ Result<void> save(const std::string& path, std::string_view text) {
   return {};
 }
 
+Result<std::string> load(const std::string& path) {
+  constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
+  return read_file(path, kMaxBytes);
+}
+
 }  // namespace culet
