@@ -94,7 +94,7 @@ TEST(StreamKernel, TheSameBitsEveryTime) {
   CULET_NEEDS_HOPPER();
   for (const char* config : {
            "rows=64 boxes=2 stages=6 groups=2 cluster=4",
-           "rows=32 wide=a boxes=1 stages=12 a_stages=4 groups=4 cluster=2 share=1",
+           "rows=32 wide=a boxes=1 stages=12 a_stages=8 groups=4 cluster=2 share=1",
            "rows=64 wide=a boxes=1 stages=8 a_stages=4 groups=2 cluster=1 share=4",
            "rows=40 wide=a boxes=1 stages=8 a_stages=4 groups=2 cluster=2 share=2",
        }) {
@@ -137,7 +137,7 @@ TEST(GemvKernel, SizesStridesEpiloguesAndRanges) {
            "2x300x264:bf16:const=b",
            "3x65x128:bf16:epi=\"relu(acc + bias[n])\"",
            "8x66x128:f16:epi=\"acc * s[m]:f32 + c[m,n]\"",
-           "1x5x0:bf16:epi=\"acc + bias[n]\"",
+           "1x5x0:bf16:lda=8:ldb=8:epi=\"acc + bias[n]\"",
        }) {
     check_all(problem, "gemv", 11);
     if (HasFatalFailure()) return;
