@@ -3,7 +3,7 @@
 //
 // A program adds a kernel family of its own, as C++ source for the CPU, and tunes with it: culet
 // ranks, compiles, verifies and times it next to its own kernels and the vendor libraries.
-#include <cstdio>
+#include <memory>
 #include <string>
 
 #include "common/example.h"
@@ -124,30 +124,5 @@ class DotFamily : public culet::KernelFamily {
 }  // namespace
 
 int main() {
-  const culet::DeviceSpec device = example::device_or_skip("cpu");
-  culet::Registry registry = culet::Registry::standard();
-  example::must(registry.add(std::make_shared<DotFamily>()));
-
-  culet::TuneOptions options;
-  options.top = 2;
-  culet::Tuner tuner(registry, device, options, example::must(culet::open_cache("none")));
-  const culet::Problem problem = example::must(culet::Problem::parse("3x1000x515:f32"));
-  const culet::TuneReport report = example::must(tuner.tune(problem));
-  std::fputs(culet::render({report}, tuner.counts(), culet::ReportFormat::table).c_str(), stdout);
-
-  // Whoever won, the family must have been compiled, verified and timed.
-  bool measured = false;
-  for (const culet::Trial& trial : report.trials) {
-    if (trial.candidate.steps.front().backend != "example_dot") continue;
-    measured |= trial.outcome == culet::Outcome::measured;
-    if (trial.outcome != culet::Outcome::measured && trial.outcome != culet::Outcome::ranked) {
-      std::printf("%s: %s\n%s\n", trial.candidate.text().c_str(), trial.reason.c_str(),
-                  trial.log.c_str());
-    }
-  }
-  if (!measured) {
-    std::printf("no candidate of example_dot was measured\n");
-    return 1;
-  }
-  return example::run_and_check(example::must(tuner.plan(problem)), device) ? 0 : 1;
+  return example::tune_with_family(std::make_shared<DotFamily>(), "cpu", "3x1000x515:f32");
 }

@@ -4,7 +4,7 @@
 // The CUDA twin of 03_user_family: a program's own kernel family as CUDA C++ source, which culet
 // compiles for the exact GPU here, verifies and times next to its own kernels and cuBLASLt. Skips
 // itself where there is no GPU.
-#include <cstdio>
+#include <memory>
 #include <string>
 
 #include "common/example.h"
@@ -121,29 +121,5 @@ class TileFamily : public culet::KernelFamily {
 }  // namespace
 
 int main() {
-  const culet::DeviceSpec device = example::device_or_skip("cuda");
-  culet::Registry registry = culet::Registry::standard();
-  example::must(registry.add(std::make_shared<TileFamily>()));
-
-  culet::TuneOptions options;
-  options.top = 2;
-  culet::Tuner tuner(registry, device, options, example::must(culet::open_cache("none")));
-  const culet::Problem problem = example::must(culet::Problem::parse("65x1000x515:f32"));
-  const culet::TuneReport report = example::must(tuner.tune(problem));
-  std::fputs(culet::render({report}, tuner.counts(), culet::ReportFormat::table).c_str(), stdout);
-
-  // A choice for the program to make itself: run its own kernel, whoever won.
-  culet::Candidate own;
-  for (const culet::Trial& trial : report.trials) {
-    if (trial.candidate.steps.front().backend == "example_tile" &&
-        trial.outcome == culet::Outcome::measured) {
-      own = trial.candidate;
-      break;
-    }
-  }
-  if (own.steps.empty()) {
-    std::printf("no candidate of example_tile was measured\n");
-    return 1;
-  }
-  return example::run_and_check(example::must(tuner.plan(problem, own)), device) ? 0 : 1;
+  return example::tune_with_family(std::make_shared<TileFamily>(), "cuda", "65x1000x515:f32");
 }

@@ -143,4 +143,33 @@ inline bool run_and_check(const culet::Plan& plan, const culet::DeviceSpec& devi
   return wrong == 0;
 }
 
+/// Tunes a problem with a family of the program's own beside culet's backends, then runs the
+/// family's best kernel, whoever won. The program's exit status.
+inline int tune_with_family(std::shared_ptr<const culet::Backend> family,
+                            const std::string& device_name, const std::string& problem_text) {
+  const culet::DeviceSpec device = device_or_skip(device_name);
+  const std::string name(family->name());
+  culet::Registry registry = culet::Registry::standard();
+  must(registry.add(std::move(family)));
+
+  culet::TuneOptions options;
+  options.top = 2;
+  culet::Tuner tuner(registry, device, options, must(culet::open_cache("none")));
+  const culet::Problem problem = must(culet::Problem::parse(problem_text));
+  const culet::TuneReport report = must(tuner.tune(problem));
+  std::fputs(culet::render({report}, tuner.counts(), culet::ReportFormat::table).c_str(), stdout);
+
+  for (const culet::Trial& trial : report.trials) {  // the fastest first
+    if (trial.candidate.steps.front().backend != name) continue;
+    if (trial.outcome != culet::Outcome::measured) {
+      std::printf("%s: %s\n%s\n", trial.candidate.text().c_str(), trial.reason.c_str(),
+                  trial.log.c_str());
+      break;
+    }
+    return run_and_check(must(tuner.plan(problem, trial.candidate)), device) ? 0 : 1;
+  }
+  std::printf("no candidate of %s was measured\n", name.c_str());
+  return 1;
+}
+
 }  // namespace example

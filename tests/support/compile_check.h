@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The culet authors
 //
-// Compiles configurations of a CUDA family for a device that need not be here, and fails on what
-// would make a kernel slow without making it wrong: spills, stack frames, and ptxas warnings about
-// WGMMA or register moves (C7508 to C7511).
+// Compiles configurations of a CUDA family, one or a sample of its space, for a device that need
+// not be here, and fails on what would make a kernel slow without making it wrong: spills, stack
+// frames, and ptxas warnings about WGMMA or register moves (C7508 to C7511).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -68,6 +68,26 @@ inline void expect_clean_compiles(const Backend& backend, const std::string& pro
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     EXPECT_EQ(complaints[i], "") << problem_text << " " << chosen[i]->text();
   }
+}
+
+/// One configuration, for a device that need not be a preset.
+inline void expect_clean_build(const Backend& backend, const std::string& problem_text,
+                               const std::string& config_text, const DeviceSpec& device,
+                               Part part = Part::all) {
+  SCOPED_TRACE(problem_text + "  " + config_text);
+  const auto toolchain = Compiler::toolchain(SourceLanguage::cuda, device);
+  if (!toolchain) GTEST_SKIP() << "no CUDA compiler: " << toolchain.error().message;
+  const auto problem = Problem::parse(problem_text);
+  ASSERT_TRUE(problem) << problem.error().message;
+  const auto config = Config::parse(config_text);
+  ASSERT_TRUE(config) << config.error().message;
+  Compiler compiler(nullptr);
+  const auto built =
+      backend.build(*problem, {std::string(backend.name()), *config, part}, device, compiler);
+  ASSERT_TRUE(built) << built.error().message << "\n" << built.error().detail;
+  EXPECT_FALSE(built->artifact.bytes.empty());
+  EXPECT_NE(built->artifact.log.find("stack frame"), std::string::npos) << "no ptxas report";
+  EXPECT_EQ(compile_complaint(built->artifact.log), "") << built->artifact.log;
 }
 
 }  // namespace culet::testing

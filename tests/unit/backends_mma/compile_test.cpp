@@ -3,7 +3,7 @@
 //
 // A covering set of the general tensor-core kernel's configurations compiles for sm_80 and sm_90a
 // without spills or stack frames. No GPU is needed.
-#include "../../support/cuda_compile_check.h"
+#include "../../support/compile_check.h"
 #include "backends/backends.h"
 
 namespace culet {

@@ -4,7 +4,7 @@
 // The CUDA epilogue step: refuses whole problems, compiles cleanly, covers every element.
 #include <gtest/gtest.h>
 
-#include "../../support/cuda_compile_check.h"
+#include "../../support/compile_check.h"
 #include "backends/backends.h"
 
 namespace culet {

@@ -7,7 +7,7 @@
 
 #include <set>
 
-#include "../../support/cuda_compile_check.h"
+#include "../../support/compile_check.h"
 #include "backends/backends.h"
 #include "backends/simt/simt_config.h"
 

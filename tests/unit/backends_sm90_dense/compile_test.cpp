@@ -3,7 +3,7 @@
 //
 // A covering set of the Hopper kernel's configurations compiles for sm_90a without spills, stack
 // frames or ptxas' warnings about setmaxnreg and serialised WGMMA. No GPU is needed.
-#include "../../support/cuda_compile_check.h"
+#include "../../support/compile_check.h"
 #include "backends/backends.h"
 
 namespace culet {
@@ -38,6 +38,10 @@ const Case kCases[] = {
     {kBias, "tile=192x128x64 cluster=1x1 stages=5 schedule=cooperative raster=m"},
     {kBias, "tile=128x160x64 cluster=1x1 stages=5 schedule=pingpong raster=m"},
     {kBias, "tile=256x176x64 cluster=1x1 stages=3 schedule=cooperative raster=m"},
+    // Clusters that split k.
+    {kPlain, "tile=128x128x64 cluster=2x1x2 stages=5 schedule=cooperative raster=m"},
+    {kBias, "tile=128x192x64 cluster=1x1x3 stages=4 schedule=cooperative raster=m"},
+    {"256x4096x4096:e4m3", "tile=128x128x128 cluster=1x1x2 stages=5 schedule=cooperative raster=m"},
     // Widths that are odd multiples of eight, and the widest tile of three consumers.
     {kPlain, "tile=128x168x64 cluster=2x1 stages=5 schedule=pingpong raster=m"},
     {kPlain, "tile=192x200x64 cluster=1x2 stages=4 schedule=cooperative raster=m"},
