@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -25,8 +26,29 @@ constexpr double kTimeoutSeconds = 120;
 
 const std::vector<std::string>& fixed_options() {
   static const std::vector<std::string> options = {
-      "-std=c++20", "-O3", "-fPIC", "-shared", "-fno-math-errno", "-Wl,--as-needed"};
+    "-std=c++20",
+    "-O3",
+    "-fPIC",
+    "-shared",
+    "-fno-math-errno",
+    "-Wl,--as-needed",
+#if defined(__SANITIZE_ADDRESS__)
+    // Kernels are checked as the program is that runs them.
+    "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=all",
+#endif
+  };
   return options;
+}
+
+/// Whether a compiler that ended by itself was not able to, rather than not willing: killed (its
+/// driver says so), or without memory or disk. What it was given may well be right.
+bool ran_out(const std::string& output) {
+  for (const char* text : {"signal terminated program", "out of memory", "memory exhausted",
+                           "annot allocate memory", "No space left on device"}) {
+    if (output.find(text) != std::string::npos) return true;
+  }
+  return false;
 }
 
 struct HostCompiler {
@@ -73,15 +95,18 @@ Result<HostCompiler> search_compiler(const std::string& chosen) {
 /// Found once for each value of CULET_CXX and PATH.
 Result<HostCompiler> find_compiler() {
   static std::mutex mutex;
-  static std::map<std::string, Result<HostCompiler>> found;
+  static std::map<std::string, HostCompiler> found;
   const char* chosen = std::getenv("CULET_CXX");
   const char* path = std::getenv("PATH");
   const std::string wanted = chosen == nullptr ? "" : chosen;
   const std::string key = fmt::format("{}\n{}", wanted, path == nullptr ? "" : path);
   const std::lock_guard lock(mutex);
+  // Not finding one is not remembered: it may be installed, or have been too slow to answer.
   const auto known = found.find(key);
   if (known != found.end()) return known->second;
-  return found.emplace(key, search_compiler(wanted)).first->second;
+  auto compiler = search_compiler(wanted);
+  if (compiler) found.emplace(key, *compiler);
+  return compiler;
 }
 
 class HostToolchain final : public Toolchain {
@@ -112,8 +137,9 @@ Result<Toolchain::Output> HostToolchain::compile(const Source& source) const {
   if (!folder) return tl::unexpected<Error>(folder.error());
   const std::string in = folder->path() + "/kernel.cpp";
   const std::string out = folder->path() + "/kernel.so";
-  if (auto ok = write_file_atomically(in, source.text); !ok) {
-    return tl::unexpected<Error>(ok.error());
+  // No need to outlive a crash, so no fsync, which takes long on a busy disk.
+  if (!(std::ofstream(in, std::ios::binary) << source.text << std::flush)) {
+    return fail(ErrorCode::io, fmt::format("cannot write '{}'", in));
   }
   std::vector<std::string> command = {compiler_.path, march_};
   command.insert(command.end(), fixed_options().begin(), fixed_options().end());
@@ -122,7 +148,7 @@ Result<Toolchain::Output> HostToolchain::compile(const Source& source) const {
   const ProcessOptions options{kTimeoutSeconds, 1 << 20};
   auto result = run_process(command, options);
   if (!result) return tl::unexpected<Error>(result.error());
-  if (result->timed_out) {
+  if (!result->ok() && (result->timed_out || result->signal != 0 || ran_out(result->output))) {
     // Not build_failed: on a less busy machine the same source may compile.
     return fail(
         ErrorCode::device,

@@ -169,6 +169,35 @@ TEST(CompileCache, FailuresCompileOnceToo) {
   EXPECT_EQ(compiler.compiled(), 1);
 }
 
+TEST(CompileCache, ACompilerThatWasKilledIsAskedAgain) {
+  const auto real = Compiler::toolchain(SourceLanguage::cpp, host_device());
+  if (!real) GTEST_SKIP() << real.error().message;
+  const std::string folder = testing::TempDir() + "culet_killed_" + std::to_string(getpid());
+  std::filesystem::create_directories(folder);
+  // The first source it is given, it is killed at, as by a system without memory: once itself, once
+  // a program of its.
+  const std::string script = folder + "/c++";
+  std::ofstream(script) << "#!/bin/sh\n"
+                           "case $1 in -*version) exec c++ \"$@\";; esac\n"
+                        << "cd '" << folder << "'\n"
+                        << "if mkdir first 2>/dev/null; then kill -9 $$; fi\n"
+                           "if mkdir second 2>/dev/null; then\n"
+                           "  echo 'c++: fatal error: Killed signal terminated program cc1plus'\n"
+                           "  exit 1\nfi\nexec c++ \"$@\"\n";
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  setenv("CULET_CXX", script.c_str(), 1);
+  Compiler compiler(nullptr);
+  for (int i = 0; i < 2; ++i) {
+    const auto killed = compiler.compile(host_source(), host_device());
+    ASSERT_FALSE(killed);
+    EXPECT_NE(killed.error().code, ErrorCode::build_failed) << killed.error().message;
+  }
+  const auto artifact = compiler.compile(host_source(), host_device());
+  EXPECT_TRUE(artifact) << artifact.error().message << artifact.error().detail;
+  unsetenv("CULET_CXX");
+  std::filesystem::remove_all(folder);
+}
+
 TEST(CompileCache, AnotherProcessFindsTheCode) {
   SKIP_WITHOUT(SourceLanguage::cpp, host_device());
   const auto cache = *open_cache("none");
