@@ -110,7 +110,7 @@ inline float bias_at(std::int64_t n) { return static_cast<float>(n % 7) - 3; }
 class DirectKernel final : public LoadedStep {
  public:
   DirectKernel(CuletHostKernel kernel, CuletHostPack pack, std::int64_t scratch_bytes)
-      : kernel_(kernel), pack_(pack), scratch_(static_cast<std::size_t>(scratch_bytes) + 64) {}
+      : kernel_(kernel), pack_(pack), scratch_((scratch_bytes + 63) / 64 * 64) {}
   void use(const Problem& problem) { problem_ = problem; }
 
   Result<void> run(const StepPointers& pointers) const override {
@@ -133,8 +133,7 @@ class DirectKernel final : public LoadedStep {
   CuletHostKernelArgs arguments() const {
     const Problem& p = problem_;
     CuletHostKernelArgs args{};
-    const auto address = reinterpret_cast<std::uintptr_t>(scratch_.data());
-    args.scratch = const_cast<char*>(scratch_.data()) + (64 - address % 64) % 64;
+    args.scratch = scratch_.data();
     args.m = args.m_end = p.m;
     args.n = args.n_end = p.n;
     args.k = args.k_end = p.k;
@@ -146,9 +145,29 @@ class DirectKernel final : public LoadedStep {
 
   CuletHostKernel kernel_;
   CuletHostPack pack_;
-  std::vector<char> scratch_;
+  Guarded scratch_;
   Problem problem_;
 };
+
+/// The functions of a built step.
+struct Entries {
+  std::shared_ptr<SharedObject> object;
+  CuletHostKernel kernel = nullptr;
+  CuletHostPack pack = nullptr;
+};
+
+inline Entries entries_of(const BuiltStep& built) {
+  Entries entries;
+  if (built.artifact.kind == ArtifactKind::host_so) {
+    entries.object = SharedObject::load(built.artifact.bytes).value();
+    entries.kernel = reinterpret_cast<CuletHostKernel>(entries.object->symbol(kEntry));
+    entries.pack = reinterpret_cast<CuletHostPack>(entries.object->symbol(kPackEntry));
+  } else {
+    entries.kernel = find_host_builtin(built.artifact.entry);
+    entries.pack = find_host_builtin_pack(built.launch.pack_entry);
+  }
+  return entries;
+}
 
 std::string check(const Case& c, const LoadedStep& loaded, std::int64_t packed_bytes);
 
@@ -158,9 +177,16 @@ inline std::string run_case(const Case& c, const DeviceSpec& device) {
   auto built =
       backend->build(c.problem, {"cpu_tile", c.config, Part::all}, device, shared_compiler());
   if (!built) return built.error().message + "\n" + built.error().detail;
+  const std::int64_t packed_bytes = built->launch.packed_b_bytes;
   auto loaded = load_step(c.problem, *built, device);
   if (!loaded) return loaded.error().message;
-  return check(c, **loaded, built->launch.packed_b_bytes);
+  const std::string wrong = check(c, **loaded, packed_bytes);
+  if (!wrong.empty() || built->launch.host.threads > 1) return wrong;
+  // Once more in scratch memory that ends at a guard page.
+  Entries entries = entries_of(*built);
+  DirectKernel direct(entries.kernel, entries.pack, built->launch.host.scratch_bytes_per_thread);
+  direct.use(c.problem);
+  return check(c, direct, packed_bytes);
 }
 
 inline std::string check(const Case& c, const LoadedStep& loaded, std::int64_t packed_bytes) {
@@ -187,13 +213,11 @@ inline std::string check(const Case& c, const LoadedStep& loaded, std::int64_t p
   const void* extra[] = {bias.data()};
   pointers.extra = c.bias ? extra : nullptr;
   pointers.m = p.m;
-  std::vector<char> packed(static_cast<std::size_t>(packed_bytes) + 64);
+  Guarded packed(packed_bytes);
   if (packed_bytes > 0) {
-    void* aligned = packed.data();
-    std::size_t room = packed.size();
-    std::align(64, packed.size() - 64, aligned, room);
-    if (auto ok = loaded.pack(b.data(), aligned, nullptr); !ok) return ok.error().message;
-    pointers.packed_b = aligned;
+    if (packed_bytes % 64 != 0) return "the packed size is not a multiple of the alignment";
+    if (auto ok = loaded.pack(b.data(), packed.data(), nullptr); !ok) return ok.error().message;
+    pointers.packed_b = packed.data();
   }
   if (auto ok = loaded.run(pointers); !ok) return ok.error().message;
 

@@ -116,16 +116,9 @@ void all_ones(const std::string& kind, const Config& config, const std::vector<i
   auto built = backend->build(problem(ks.back()), {"cpu_tile", config, Part::all}, device,
                               shared_compiler());
   ASSERT_TRUE(built.has_value()) << built.error().detail;
-  CuletHostKernel kernel = find_host_builtin(built->artifact.entry);
-  CuletHostPack pack = find_host_builtin_pack(built->launch.pack_entry);
-  std::shared_ptr<SharedObject> object;
-  if (built->artifact.kind == ArtifactKind::host_so) {
-    object = SharedObject::load(built->artifact.bytes).value();
-    kernel = reinterpret_cast<CuletHostKernel>(object->symbol(kEntry));
-    pack = reinterpret_cast<CuletHostPack>(object->symbol(kPackEntry));
-  }
-  ASSERT_NE(kernel, nullptr);
-  DirectKernel direct(kernel, pack, built->launch.host.scratch_bytes_per_thread);
+  const Entries entries = entries_of(*built);
+  ASSERT_NE(entries.kernel, nullptr);
+  DirectKernel direct(entries.kernel, entries.pack, built->launch.host.scratch_bytes_per_thread);
   for (const int k : ks) {
     const Case c{problem(k), config, one, one};
     direct.use(c.problem);
