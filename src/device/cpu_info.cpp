@@ -229,11 +229,11 @@ DeviceSpec probe_cpu(int threads) {
   spec.present = true;
   spec.name = info.model;
   spec.architecture = info.level;
-  spec.units = info.cores;
   spec.threads = threads > 0 ? threads : info.cores;
   spec.clock_ghz = rates.clock_ghz;
-  // Threads beyond the cores add nothing.
-  const double cores = std::min(spec.threads, info.cores);
+  // Threads beyond the cores add nothing, nor do cores beyond the threads.
+  spec.units = std::min(spec.threads, info.cores);
+  const double cores = spec.units;
   spec.vector_ops[DType::f64] = rates.f32_ops / 2 * cores;
   spec.vector_ops[DType::f32] = rates.f32_ops * cores;
   // bf16 widened to f32, whose cost the kernel's own efficiency covers. Not always the slower way:
