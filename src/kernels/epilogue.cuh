@@ -18,6 +18,11 @@ CULET_DEVICE void store_shared(u32 shared, u32 first, u32 second) {
   asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(shared), "r"(first), "r"(second)
                : "memory");
 }
+/// Not as words: ptxas would copy accumulators to words while the tensor core still adds (C7520).
+CULET_DEVICE void store_shared(u32 shared, float first, float second) {
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(shared), "f"(first), "f"(second)
+               : "memory");
+}
 
 /// Where D is and how large it is.
 struct Output {
@@ -88,7 +93,9 @@ class TileEpilogue {
 
   CULET_DEVICE void end() {
     if constexpr (Config::tma_store) {
-      if (thread_ == 0) tma_store_wait_all();
+      // A block must not leave before its stores have read its shared memory; that they arrive is
+      // the kernel's end to wait for.
+      if (thread_ == 0) tma_store_wait_read<0>();
     }
   }
 
@@ -193,8 +200,12 @@ class TileEpilogue {
         Result<T> result[2];
         evaluate_pair(rows.x[half], row + 8 * half, n_ + fragment_column(thread_, from),
                       values[from], values[from + 1], result);
-        store_shared((place ^ (32 * group)) + 8 * half * kSlabRowBytes,
-                     encode<Config::d>(result[0]), encode<Config::d>(result[1]));
+        const u32 to = (place ^ (32 * group)) + 8 * half * kSlabRowBytes;
+        if constexpr (Config::d == DType::f32) {
+          store_shared(to, result[0], result[1]);
+        } else {
+          store_shared(to, encode<Config::d>(result[0]), encode<Config::d>(result[1]));
+        }
       }
     }
   }

@@ -14,9 +14,12 @@ template <int Stages, int ClusterBlocks>
 struct Ring {
   u32 full = 0;   ///< shared address of the full barriers, 8 bytes each
   u32 empty = 0;  ///< of the empty barriers
+  u32 first_rank =
+      0;  ///< in the cluster, of the ClusterBlocks blocks that fill each other's stages
   static constexpr int kBytes = 2 * 8 * Stages;
 
-  CULET_DEVICE explicit Ring(u32 shared) : full(shared), empty(shared + 8 * Stages) {}
+  CULET_DEVICE explicit Ring(u32 shared, u32 first = 0)
+      : full(shared), empty(shared + 8 * Stages), first_rank(first) {}
 
   /// By one thread, before fence_mbarrier_init() and a barrier of block or cluster.
   CULET_DEVICE void init(u32 consumer_warps) const {
@@ -41,7 +44,7 @@ struct Ring {
   /// tells that block, because blocks fill each other's stages.
   CULET_DEVICE void release(int stage, int lane) const {
     if constexpr (ClusterBlocks > 1) {
-      if (lane < ClusterBlocks) mbarrier_arrive_cluster(empty + 8 * stage, lane);
+      if (lane < ClusterBlocks) mbarrier_arrive_cluster(empty + 8 * stage, first_rank + lane);
     } else {
       if (lane == 0) mbarrier_arrive(empty + 8 * stage);
     }

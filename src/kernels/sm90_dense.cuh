@@ -15,6 +15,7 @@
 // and an entry point that calls dense_kernel.
 #pragma once
 #include "accumulate.cuh"
+#include "cluster_sum.cuh"
 #include "epilogue.cuh"
 #include "scheduler.cuh"
 #include "split_k.cuh"
@@ -40,9 +41,11 @@ struct DenseArguments {
 ///   struct Config {
 ///     static constexpr DType a, b, d;
 ///     static constexpr bool across_a, across_b;  // A contiguous in m; B in n
-///     static constexpr bool promote;             // 8-bit floats: sum stages in f32 registers
+///     static constexpr int promote;              // 8-bit floats: stages are summed in so many
+///                                                // sets of registers and added to f32; else 0
 ///     static constexpr int tile_m, tile_n;       // of a block
 ///     static constexpr int cluster_m, cluster_n, stages, occupancy;
+///     static constexpr int cluster_k;            // blocks of a cluster that split k of a tile
 ///     static constexpr bool pingpong, tma_store, d_pairs;
 ///     static constexpr int slab_n, slab_buffers; // of the epilogue's shared memory
 ///   };
@@ -55,15 +58,18 @@ struct DenseShape {
   static constexpr int kThreads = 128 * (1 + kConsumers);
   static constexpr int kRows = Config::pingpong ? Config::tile_m : Config::tile_m / kConsumers;
   static constexpr int kBlocks = kRows / 64;  ///< of 64 rows, of one consumer
-  static constexpr int kClusterBlocks = Config::cluster_m * Config::cluster_n;
+  /// Blocks that share operands; these times those that split k are a cluster.
+  static constexpr int kSharers = Config::cluster_m * Config::cluster_n;
+  static constexpr int kClusterBlocks = kSharers * Config::cluster_k;
   using StageA = StageLayout<Config::a, Config::tile_m, Config::across_a, Config::cluster_n>;
   using StageB = StageLayout<Config::b, Config::tile_n, Config::across_b, Config::cluster_m>;
   using Product = StageProduct<Config::a, Config::b, Config::tile_n, Config::across_a,
                                Config::across_b, StageA, StageB>;
-  using Accumulator =
-      typename Choice<Config::promote,
-                      AccumulatePromoted<Product, kBlocks, Config::stages, kClusterBlocks>,
-                      AccumulateInPlace<Product, kBlocks, Config::stages, kClusterBlocks>>::Type;
+  using Accumulator = typename Choice<
+      Config::promote != 0,
+      AccumulatePromoted<Product, kBlocks, Config::promote, Config::stages, kSharers>,
+      AccumulateInPlace<Product, kBlocks, Config::stages, kSharers>>::Type;
+  using RingOfStages = Ring<Config::stages, kSharers>;
   static constexpr u32 kABytes = StageA::kBytes;
   static constexpr u32 kBBytes = StageB::kBytes;
   static constexpr u32 kSlabBytes =
@@ -86,8 +92,40 @@ struct DenseShape {
       smaller((kAtLaunch * (1 + kConsumers) - kProducerRegisters) / kConsumers / 8 * 8, 240);
   static_assert(kRows % 64 == 0 && Config::tile_n % 8 == 0 && Config::tile_n <= 256);
   static_assert(!Config::tma_store ||
-                (Config::tile_n >= Config::slab_n && Config::slab_n % 16 == 0));
+                (Config::tile_n / Config::cluster_k >= Config::slab_n && Config::slab_n % 16 == 0));
 };
+
+/// The columns that a block stores: of a tile whose k is split over a cluster, its share.
+template <class Config>
+struct StoredPart : Config {
+  static constexpr int tile_n = Config::tile_n / Config::cluster_k;
+};
+
+/// Where a block is in its cluster.
+struct ClusterPlace {
+  i32 m, n, k;
+  u32 first_rank;  ///< of the blocks with its k
+};
+template <class Config>
+CULET_DEVICE ClusterPlace cluster_place() {
+  const i32 rank = DenseShape<Config>::kClusterBlocks > 1 ? static_cast<i32>(cluster_rank()) : 0;
+  constexpr i32 kSharers = Config::cluster_m * Config::cluster_n;
+  const i32 k = Config::cluster_k > 1 ? rank / kSharers : 0;
+  const i32 within = rank - k * kSharers;
+  return {Config::cluster_m > 1 ? within / Config::cluster_n : 0,
+          Config::cluster_n > 1 ? within % Config::cluster_n : 0, k,
+          static_cast<u32>(k * kSharers)};
+}
+/// A block's stretch of a piece's k.
+template <class Config>
+CULET_DEVICE void take_share_of_k(Piece& piece, i32 part) {
+  if constexpr (Config::cluster_k > 1) {
+    const i32 begin = piece.k_count * part / Config::cluster_k;
+    const i32 end = piece.k_count * (part + 1) / Config::cluster_k;
+    piece.k_begin += begin;
+    piece.k_count = end - begin;
+  }
+}
 
 /// Named barriers; 0 is __syncthreads().
 constexpr int kConsumerBarrier = 1;  ///< and one more for each further consumer
@@ -115,34 +153,34 @@ CULET_DEVICE void load_share(u32 place, const TensorMap* map, u32 barrier, u16 m
 template <class Config, class Grid>
 CULET_DEVICE void produce(const TensorMap* a_map, const TensorMap* b_map, const Grid& grid,
                           i32 a_batched, i32 b_batched, u32 stage_bytes, u32 shared,
-                          const Ring<Config::stages, DenseShape<Config>::kClusterBlocks>& ring) {
+                          const typename DenseShape<Config>::RingOfStages& ring) {
   using Shape = DenseShape<Config>;
-  const u32 rank = Shape::kClusterBlocks > 1 ? cluster_rank() : 0;
-  const i32 rank_m = Config::cluster_m > 1 ? static_cast<i32>(rank) / Config::cluster_n : 0;
-  const i32 rank_n = Config::cluster_n > 1 ? static_cast<i32>(rank) % Config::cluster_n : 0;
-  const u16 same_row =
-      static_cast<u16>(((1 << Config::cluster_n) - 1) << (rank_m * Config::cluster_n));
+  const ClusterPlace place = cluster_place<Config>();
+  const u16 same_row = static_cast<u16>(((1 << Config::cluster_n) - 1)
+                                        << (place.first_rank + place.m * Config::cluster_n));
   u16 same_column = 0;
   for (int i = 0; i < Config::cluster_m; ++i) {
-    same_column = static_cast<u16>(same_column | (1 << (i * Config::cluster_n + rank_n)));
+    same_column =
+        static_cast<u16>(same_column | (1 << (place.first_rank + i * Config::cluster_n + place.n)));
   }
   RingPosition<Config::stages> at;
   const u32 pieces = grid.pieces();
   const u32 workers = gridDim.x / Shape::kClusterBlocks;
   for (u32 index = blockIdx.x / Shape::kClusterBlocks; index < pieces; index += workers) {
-    const Piece piece = piece_at(grid, index);
-    const i32 m = piece.first_row + (piece.tile_m * Config::cluster_m + rank_m) * Config::tile_m;
-    const i32 n = (piece.tile_n * Config::cluster_n + rank_n) * Config::tile_n;
+    Piece piece = piece_at(grid, index);
+    take_share_of_k<Config>(piece, place.k);
+    const i32 m = piece.first_row + (piece.tile_m * Config::cluster_m + place.m) * Config::tile_m;
+    const i32 n = (piece.tile_n * Config::cluster_n + place.n) * Config::tile_n;
     const i32 batch_a = piece.batch * a_batched;
     const i32 batch_b = piece.batch * b_batched;
     for (i32 tile = piece.k_begin; tile < piece.k_begin + piece.k_count; ++tile) {
       const u32 barrier = ring.acquire(at, stage_bytes);
       const i32 k = tile * Shape::StageA::kK;
       load_share<typename Shape::StageA, Config::cluster_n, Config::across_a>(
-          shared + at.stage * Shape::kABytes, a_map, barrier, same_row, rank_n, k, m, batch_a);
+          shared + at.stage * Shape::kABytes, a_map, barrier, same_row, place.n, k, m, batch_a);
       load_share<typename Shape::StageB, Config::cluster_m, Config::across_b>(
-          shared + Shape::kB + at.stage * Shape::kBBytes, b_map, barrier, same_column, rank_m, k, n,
-          batch_b);
+          shared + Shape::kB + at.stage * Shape::kBBytes, b_map, barrier, same_column, place.m, k,
+          n, batch_b);
       at.advance();
     }
   }
@@ -167,7 +205,7 @@ struct Turns {
 template <class Config, class Seam, class Grid, int Operands>
 CULET_DEVICE void consume(const DenseArguments<Operands, Grid>& args, const TensorMap* d_map,
                           u32 shared, int consumer, int thread,
-                          const Ring<Config::stages, DenseShape<Config>::kClusterBlocks>& ring) {
+                          const typename DenseShape<Config>::RingOfStages& ring) {
   using Shape = DenseShape<Config>;
   const int lane = thread % 32;
   const int barrier = kConsumerBarrier + consumer;
@@ -200,11 +238,10 @@ CULET_DEVICE void consume(const DenseArguments<Operands, Grid>& args, const Tens
     u32 same = index;
     asm volatile("" : "+r"(same));
     const Piece piece = piece_at(args.grid, same);
-    const u32 rank = Shape::kClusterBlocks > 1 ? cluster_rank() : 0;
-    const i32 rank_m = Config::cluster_m > 1 ? static_cast<i32>(rank) / Config::cluster_n : 0;
-    const i32 rank_n = Config::cluster_n > 1 ? static_cast<i32>(rank) % Config::cluster_n : 0;
+    const ClusterPlace place = cluster_place<Config>();
     if (Shape::kSplits && args.grid.splits > 1) {
       // Tiles of a cluster have their own places in the workspace.
+      const u32 rank = static_cast<u32>(place.m * Config::cluster_n + place.n);
       const u32 slot = (piece.tile * Shape::kClusterBlocks + rank) * Shape::kConsumers +
                        (Config::pingpong ? 0 : consumer);
       constexpr i64 kPart = 128 * Shape::kAccumulators;
@@ -216,8 +253,8 @@ CULET_DEVICE void consume(const DenseArguments<Operands, Grid>& args, const Tens
       }
     }
     epilogue.begin(
-        piece.first_row + (piece.tile_m * Config::cluster_m + rank_m) * Config::tile_m + first_row,
-        (piece.tile_n * Config::cluster_n + rank_n) * Config::tile_n, piece.batch, piece.rows_end);
+        piece.first_row + (piece.tile_m * Config::cluster_m + place.m) * Config::tile_m + first_row,
+        (piece.tile_n * Config::cluster_n + place.n) * Config::tile_n, piece.batch, piece.rows_end);
 #pragma unroll
     for (int block = 0; block < Shape::kBlocks; ++block) {
       epilogue.visit(block, accumulator.values[block]);
@@ -226,10 +263,59 @@ CULET_DEVICE void consume(const DenseArguments<Operands, Grid>& args, const Tens
   epilogue.end();
 }
 
+/// The consumer of a block that computes a part of k of one tile, and finishes a part of its
+/// columns.
+template <class Config, class Seam, class Grid, int Operands>
+CULET_DEVICE void consume_part(const DenseArguments<Operands, Grid>& args, const TensorMap* d_map,
+                               u32 shared, int consumer, int thread,
+                               const typename DenseShape<Config>::RingOfStages& ring) {
+  using Shape = DenseShape<Config>;
+  using Sum = typename Shape::Accumulator::Value;
+  using Parts =
+      ClusterSum<Sum, Config::cluster_k, Shape::kConsumers, Shape::kBlocks, Config::tile_n / 2>;
+  static_assert(!Config::pingpong, "all consumers work on the one tile");
+  static_assert(Config::cluster_k * Parts::kPartBytes <= Shape::kSlabs,
+                "parts take the place of stages");
+  const i32 first_row = consumer * Shape::kRows;
+  const ClusterPlace place = cluster_place<Config>();
+  const u64 a = Shape::StageA::descriptor(shared + static_cast<u32>(first_row / 64) *
+                                                       Shape::StageA::kBlockBytes);
+  const u64 b = Shape::StageB::descriptor(shared + Shape::kB);
+  const Parts parts{shared, consumer, thread};
+  typename Shape::Accumulator accumulator;
+  RingPosition<Config::stages> at;
+  const u32 pieces = args.grid.pieces();
+  const u32 workers = gridDim.x / Shape::kClusterBlocks;
+  // Once: there are as many clusters as pieces. As a loop it is compiled like consume().
+  for (u32 index = blockIdx.x / Shape::kClusterBlocks; index < pieces; index += workers) {
+    Piece piece = piece_at(args.grid, index);
+    take_share_of_k<Config>(piece, place.k);
+    accumulator.run(ring, at, piece.k_count, a, b, thread % 32, [] {});
+    cluster_sync();  // nobody reads stages any more
+    parts.send(accumulator.values, place.k, static_cast<u32>(place.m * Config::cluster_n + place.n),
+               Shape::kSharers);
+    cluster_sync();
+    Sum mine[Shape::kBlocks][Parts::kMine];
+    parts.sum(mine);
+    Seam epilogue(args.output, args.operands, d_map,
+                  shared + Shape::kSlabs + consumer * Shape::kSlabBytes,
+                  kConsumerBarrier + consumer, thread);
+    epilogue.begin(
+        piece.first_row + (piece.tile_m * Config::cluster_m + place.m) * Config::tile_m + first_row,
+        (piece.tile_n * Config::cluster_n + place.n) * Config::tile_n +
+            place.k * (Config::tile_n / Config::cluster_k),
+        piece.batch, piece.rows_end);
+#pragma unroll
+    for (int block = 0; block < Shape::kBlocks; ++block) epilogue.visit(block, mine[block]);
+    epilogue.end();
+  }
+}
+
 /// The whole kernel; `shared` is its dynamic shared memory, aligned to 1024 bytes. The scheduler
 /// and the epilogue are seams: another Grid, or another Seam (with TileEpilogue's four functions),
 /// runs through the same main loop.
-template <class Config, class Epilogue, class Seam = TileEpilogue<Config, Epilogue>, class Grid>
+template <class Config, class Epilogue, class Seam = TileEpilogue<StoredPart<Config>, Epilogue>,
+          class Grid>
 CULET_DEVICE void dense_kernel(const TensorMap* a_map, const TensorMap* b_map,
                                const TensorMap* d_map,
                                const DenseArguments<Epilogue::Operands::count, Grid>& args,
@@ -237,7 +323,8 @@ CULET_DEVICE void dense_kernel(const TensorMap* a_map, const TensorMap* b_map,
   using Shape = DenseShape<Config>;
   const u32 shared = shared_address(shared_memory);
   const int thread = static_cast<int>(threadIdx.x);
-  const Ring<Config::stages, Shape::kClusterBlocks> ring(shared + Shape::kBarriers);
+  const typename Shape::RingOfStages ring(shared + Shape::kBarriers,
+                                          cluster_place<Config>().first_rank);
   if (thread == 0) {
     prefetch_map(a_map);
     prefetch_map(b_map);
@@ -264,12 +351,20 @@ CULET_DEVICE void dense_kernel(const TensorMap* a_map, const TensorMap* b_map,
                       shared, ring);
     }
     __syncwarp();
+    if constexpr (Config::cluster_k > 1) {
+      cluster_sync();
+      cluster_sync();
+    }
   } else {
     if constexpr (Shape::kMoveRegisters) take_registers<Shape::kConsumerRegisters>();
-    consume<Config, Seam>(args, d_map, shared, group - 1, thread % 128, ring);
+    if constexpr (Config::cluster_k > 1) {
+      consume_part<Config, Seam>(args, d_map, shared, group - 1, thread % 128, ring);
+    } else {
+      consume<Config, Seam>(args, d_map, shared, group - 1, thread % 128, ring);
+    }
   }
   // ... nor may it leave while another still writes to its shared memory.
-  if constexpr (Shape::kClusterBlocks > 1) cluster_sync();
+  if constexpr (Shape::kClusterBlocks > 1 && Config::cluster_k == 1) cluster_sync();
 }
 
 }  // namespace culet::kernels

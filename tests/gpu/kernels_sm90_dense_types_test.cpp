@@ -32,6 +32,15 @@ constexpr Kernel kKernels[] = {
     {"128x64", "cluster=2x2 stages=5 schedule=cooperative raster=m group=4"},
 };
 
+// Clusters that split k, as they stand.
+constexpr Kernel kSplitters[] = {
+    {"128x128", "cluster=1x1x2 stages=4 schedule=cooperative raster=m group=8"},
+    {"64x96", "cluster=1x1x3 stages=4 schedule=cooperative raster=m group=8"},
+    {"128x128", "cluster=2x1x2 stages=4 schedule=cooperative raster=n group=2"},
+    {"256x64", "cluster=1x2x2 stages=4 schedule=cooperative raster=m group=8"},
+    {"192x96", "cluster=1x1x4 stages=3 schedule=cooperative raster=m group=8"},
+};
+
 int tile_k(const std::string& problem) { return 128 * 8 / bits(take(Problem::parse(problem)).a); }
 
 /// Every `step`-th of kKernels.
@@ -129,6 +138,28 @@ TEST(Sm90DenseKernelTypes, SplitsOfKAreExact) {
                               "130x264x1008:u8>f32:epi=\"acc * s\""}) {
     for (const int splits : {2, 5, 8}) {
       add_kernels(problem, &runs, 1, splits);
+    }
+  }
+  check_all(runs);
+}
+
+TEST(Sm90DenseKernelTypes, ClustersThatSplitK) {
+  CULET_NEEDS_HOPPER();
+  std::vector<DenseCase> runs;
+  for (const char* problem : {
+           "330x264x520:bf16",
+           "330x257x520:bf16>f32",
+           "130x136x1000x3:f16:strideb=0",
+           "17x264x264:bf16:epi=\"relu(acc + bias[n]) + c[m,n]\"",
+           "200x136x1000:bf16:m=1..300",
+           "330x264x520:bf16:layout=nt:lda=336",
+           "330x264x528:e4m3",
+           "330x264x528:e4m3:acc=fast",
+           "330x264x528:s8",
+           "330x264x528:u8>bf16:epi=\"acc * sa[m]:f32 * sb[n]:f32\"",
+       }) {
+    for (const Kernel& kernel : kSplitters) {
+      runs.push_back({problem, take(Config::parse(kernel.config(tile_k(problem))))});
     }
   }
   check_all(runs);
@@ -290,6 +321,9 @@ TEST(Sm90DenseKernelTypes, TwentyRunsAreBitwiseEqual) {
       check_repeatable("300x1032x2048:bf16:layout=nt:lda=304", "sm90_dense",
                        kernel.config(64, splits));
     }
+  }
+  for (const Kernel& kernel : kSplitters) {
+    check_repeatable("300x1032x2048:bf16", "sm90_dense", kernel.config(64));
   }
 }
 

@@ -43,9 +43,20 @@ Result<void> check_shape(const DenseConfig& c) {
   if (c.tile_n < 16 || c.tile_n > 256 || c.tile_n % 8 != 0) {
     return wrong(fmt::format("tile: {} columns; 16..256 in steps of 8 can be", c.tile_n));
   }
-  if (c.cluster_m == 3 || c.cluster_blocks() > 4) {
+  if (c.cluster_m == 3 || c.sharers() > 4 || c.cluster_blocks() > 8) {
     return wrong(
-        fmt::format("cluster={}x{}: 1x1, 2x1, 4x1, 1x2 or 2x2 can be", c.cluster_m, c.cluster_n));
+        fmt::format("cluster={}x{}x{}: 1x1, 2x1, 4x1, 1x2 or 2x2 can be, times parts of k up to 8 "
+                    "blocks",
+                    c.cluster_m, c.cluster_n, c.cluster_k));
+  }
+  if (c.cluster_k > 1 && (c.pingpong || c.occupancy > 1 || c.splits > 1)) {
+    return wrong(fmt::format(
+        "cluster={}x{}x{}: parts of k go with schedule=cooperative, occupancy=1 and splits=1",
+        c.cluster_m, c.cluster_n, c.cluster_k));
+  }
+  if (c.tile_n % (8 * c.cluster_k) != 0 || c.stored_n() < 16) {
+    return wrong(fmt::format("tile: {} columns in {} parts: multiples of 8, at least 16, can be",
+                             c.tile_n, c.cluster_k));
   }
   if (c.pingpong && c.tile_m > 128) {
     return wrong(fmt::format("tile: {} rows with schedule=pingpong; 64 or 128 can be", c.tile_m));
@@ -74,6 +85,13 @@ int DenseConfig::most_sums() const {
   return consumers() == 3 ? 100 : occupancy == 2 ? 128 : 192;
 }
 
+int DenseConfig::promotion_parts() const {
+  const int rows_64 = accumulators() / (tile_n / 2);
+  // Two sets take turns where a consumer has one block of 64 rows.
+  if (rows_64 == 1 && accumulators() + tile_n <= most_sums()) return 2;
+  return accumulators() + tile_n / 2 <= most_sums() ? 1 : 0;
+}
+
 Result<DenseConfig> DenseConfig::parse(const Config& config) {
   DenseConfig c;
   const auto tile = config.get_dims("tile");
@@ -82,12 +100,13 @@ Result<DenseConfig> DenseConfig::parse(const Config& config) {
                              config.get("tile")));
   }
   const auto cluster = config.get_dims("cluster");
-  if (cluster.size() != 2) {
-    return wrong(fmt::format("cluster={}: MxN is expected", config.get("cluster")));
+  if (cluster.size() != 2 && cluster.size() != 3) {
+    return wrong(fmt::format("cluster={}: MxN or MxNxK is expected", config.get("cluster")));
   }
   for (const auto& [key, value, low, high] :
        {std::tuple{"tile", tile[0], 64, 256}, std::tuple{"tile", tile[1], 8, 256},
-        std::tuple{"cluster", cluster[0], 1, 4}, std::tuple{"cluster", cluster[1], 1, 2}}) {
+        std::tuple{"cluster", cluster[0], 1, 4}, std::tuple{"cluster", cluster[1], 1, 2},
+        std::tuple{"cluster", cluster.size() == 3 ? cluster[2] : 1, 1, 8}}) {
     if (auto ok = check_range(key, value, low, high); !ok) return tl::unexpected(ok.error());
   }
   for (const auto& [key, high] : {std::pair{"stages", 32}, std::pair{"occupancy", 2},
@@ -105,6 +124,7 @@ Result<DenseConfig> DenseConfig::parse(const Config& config) {
   c.tile_k = static_cast<int>(tile[2]);
   c.cluster_m = static_cast<int>(cluster[0]);
   c.cluster_n = static_cast<int>(cluster[1]);
+  c.cluster_k = cluster.size() == 3 ? static_cast<int>(cluster[2]) : 1;
   c.stages = static_cast<int>(config.get_int("stages", 4));
   c.pingpong = *pingpong;
   c.occupancy = static_cast<int>(config.get_int("occupancy", 1));
@@ -118,7 +138,8 @@ Result<DenseConfig> DenseConfig::parse(const Config& config) {
 Config DenseConfig::config() const {
   Config config;
   config.set("tile", fmt::format("{}x{}x{}", tile_m, tile_n, tile_k));
-  config.set("cluster", fmt::format("{}x{}", cluster_m, cluster_n));
+  config.set("cluster", cluster_k == 1 ? fmt::format("{}x{}", cluster_m, cluster_n)
+                                       : fmt::format("{}x{}x{}", cluster_m, cluster_n, cluster_k));
   config.set("stages", stages);
   config.set("schedule", pingpong ? "pingpong" : "cooperative");
   config.set("occupancy", occupancy);
@@ -164,13 +185,14 @@ Slabs slabs_of(const DenseConfig& config, const StorePath& store, std::int64_t s
   Slabs slabs;
   // Rows of 128 bytes, or what divides the tile.
   slabs.columns = 128 / store.element;
-  while (slabs.columns > config.tile_n) slabs.columns /= 2;
+  while (slabs.columns > config.stored_n()) slabs.columns /= 2;
   if (!store.tma) return slabs;
   const std::int64_t slab_bytes = std::int64_t{64} * slabs.columns * store.element;
   const std::int64_t barriers = 16 * config.stages + 16;
   const std::int64_t left = shared_limit - config.stages * config.stage_bytes() - barriers;
   // Four in flight hide a store's latency; a tile has no use for more than its own slabs.
-  const std::int64_t useful = std::clamp(config.accumulators() * 2 / slabs.columns, 1, 4);
+  const std::int64_t useful =
+      std::clamp(config.accumulators() * 2 / config.cluster_k / slabs.columns, 1, 4);
   slabs.buffers = static_cast<int>(
       std::clamp<std::int64_t>(left / (config.consumers() * slab_bytes), 0, useful));
   return slabs;
@@ -238,14 +260,14 @@ std::string config_error(const DenseConfig& config, const Problem& problem,
                        config.tile_n, config.tile_k, to_string(problem.a), tile_k_of(problem));
   }
   if (auto error = layout_error(config, problem); !error.empty()) return error;
-  const int sums = config.sums(hopper::needs_promotion(problem));
-  if (sums > config.most_sums()) {
-    return fmt::format("tile={}x{}: {} sums a thread with promotion, at most {} fit", config.tile_m,
-                       config.tile_n, sums, config.most_sums());
+  if (hopper::needs_promotion(problem) && config.promotion_parts() == 0) {
+    return fmt::format("tile={}x{}: {} sums a thread and those of a stage, at most {} fit",
+                       config.tile_m, config.tile_n, config.accumulators(), config.most_sums());
   }
   const std::int64_t k_tiles = ceil_div(problem.k, config.tile_k);
-  if (config.splits > k_tiles) {
-    return fmt::format("splits={}: k={} has only {} tiles of {}", config.splits, problem.k, k_tiles,
+  if (std::max(config.splits, config.cluster_k) > k_tiles) {
+    return fmt::format("splits={} cluster={}x{}x{}: k={} has only {} tiles of {}", config.splits,
+                       config.cluster_m, config.cluster_n, config.cluster_k, problem.k, k_tiles,
                        config.tile_k);
   }
   if (config.splits > 1 && config.accumulators() >= 192) {

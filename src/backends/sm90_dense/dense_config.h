@@ -22,6 +22,7 @@ struct DenseConfig {
   int tile_m = 128, tile_n = 256;
   int tile_k = 64;  ///< 128 bytes: 64 elements of 16 bits, 128 of 8
   int cluster_m = 1, cluster_n = 1;
+  int cluster_k = 1;  ///< blocks of a cluster that each take a part of a tile's k
   int stages = 4;
   bool pingpong = false;
   int occupancy = 1;
@@ -34,15 +35,18 @@ struct DenseConfig {
   static Result<DenseConfig> parse(const Config& config);
   Config config() const;
 
-  int cluster_blocks() const { return cluster_m * cluster_n; }
+  int sharers() const { return cluster_m * cluster_n; }
+  int cluster_blocks() const { return sharers() * cluster_k; }
+  /// Columns that a block stores.
+  int stored_n() const { return tile_n / cluster_k; }
   int consumers() const;
   int threads() const { return 128 * (1 + consumers()); }
   /// Accumulator registers of a consumer's thread.
   int accumulators() const;
-  /// Of these and, where stages are promoted to f32, of a stage's own sums.
-  int sums(bool promote) const { return accumulators() + (promote ? tile_n / 2 : 0); }
-  /// The most of them that leave registers for the rest.
+  /// The most of them, with what sums of stages take, that leave registers for the rest.
   int most_sums() const;
+  /// How many sets of sums of a stage fit beside them, where stages are promoted to f32: 2, 1 or 0.
+  int promotion_parts() const;
   std::int64_t stage_bytes() const { return std::int64_t{128} * (tile_m + tile_n); }
 };
 

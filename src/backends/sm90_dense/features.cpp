@@ -30,7 +30,8 @@ double power_efficiency(const DenseConfig& c) {
 /// pipes, hidden as far as another consumer multiplies meanwhile; in ping-pong none does.
 double promotion_efficiency(const DenseConfig& c, const Problem& p) {
   if (!hopper::needs_promotion(p)) return 1;
-  return c.pingpong || (c.consumers() == 1 && c.occupancy == 1) ? 0.75 : 0.9;
+  if (c.promotion_parts() == 2) return 0.9;
+  return c.pingpong || (c.consumers() == 1 && c.occupancy == 1) ? 0.7 : 0.86;
 }
 
 /// So what shared memory has to do overlaps with the tensor cores' pauses too: by count, 128x128
@@ -43,6 +44,11 @@ constexpr double kSharedOverlap = 0.75;
 constexpr double kStageSeconds = 1.9e-7;
 /// What of it the model sees already, as loads through L2 at 75 GB/s a multiprocessor.
 constexpr double kLoadBytesPerSecond = 75e9;
+
+/// A multiprocessor takes 64 bytes a clock from L2, 13.5 TB/s all of them, multicast or not; in
+/// terms of the 10 TB/s that the device data state of L2. 256x4096x4096 in 64x128 tiles takes in 24
+/// KB a stage and loads 16 KB in clusters of two, 12 in clusters of four, which were no faster.
+constexpr double kIngest = 0.74;
 
 /// A ring of three stages does not quite cover the latency of memory: 256x192 with three stages
 /// fell behind 128x192 with five by 5 % (H200, 8192^3, 2026-11-29).
@@ -81,7 +87,7 @@ double tile_overhead_seconds(const DenseConfig& c, const Problem& p) {
   // Converting and staging a 64-row slab of 64 columns takes about 250 clocks of a warpgroup, and
   // the consumers' slabs go side by side; 500 clocks for the last wait and the first multiply.
   // Fitted to 128x128 ping-pong against 128x256 cooperative: 197 and 201 us at 4096^3.
-  const double slabs = c.accumulators() * 2.0 / 64.0;
+  const double slabs = c.accumulators() * 2.0 / 64.0 / c.cluster_k;
   // A multiprocessor issues 128 lanes' instructions a clock.
   const double compute = epilogue_instructions(p.epilogue) * c.tile_m * c.tile_n / 128.0;
   const double clocks = 250.0 * slabs + 500.0 + compute;
@@ -112,7 +118,7 @@ std::optional<Features> features_of(const DenseConfig& c, const Problem& p,
                                     const DeviceSpec& device) {
   const Grid grid = grid_of(c, p, device, p.m);
   const double tiles = count(grid.pieces);  // of a cluster
-  const double blocks = c.cluster_blocks();
+  const double blocks = c.sharers();        // that compute different tiles
   const double padded_k = count(grid.k_tiles * c.tile_k);
   const double d_bytes =
       count(p.m) * count(p.n) * count(p.batch) * static_cast<double>(bits(p.d)) / 8.0;
@@ -132,15 +138,18 @@ std::optional<Features> features_of(const DenseConfig& c, const Problem& p,
       std::min(static_cast<double>(a_box_rows(c, p)), static_cast<double>(c.tile_m) / c.cluster_n);
   const double stage_reads = a_rows + static_cast<double>(b_box_columns(c));
   const double stage_lines = (tiles / c.splits) * blocks * count(grid.k_tiles) * 128.0;
-  f.l2_bytes = stage_lines * stage_reads + d_bytes + operand_bytes;
+  // What blocks share crosses L2's ports once, but enters every multiprocessor.
+  const double delivered =
+      stage_lines * std::max(stage_reads, kIngest * (a_rows * c.cluster_n + c.tile_n));
+  f.l2_bytes = delivered + d_bytes + operand_bytes;
   // Stages are written once; WGMMA reads 64 rows of A and all of B for every 64 rows.
   f.shared_bytes =
       kSharedOverlap * stage_lines * (c.tile_m + c.tile_n + c.tile_m / 64.0 * (64.0 + c.tile_n));
-  f.tiles = tiles * blocks;
-  f.slots = count(grid.workers) * blocks;
+  f.tiles = tiles * c.cluster_blocks();
+  f.slots = count(grid.workers) * c.cluster_blocks();
   f.bytes_in_flight = count(c.stages * c.stage_bytes()) * c.occupancy;
   const double waves = std::ceil(f.tiles / std::max(f.slots, 1.0));
-  const double stages = waves / c.occupancy * count(grid.k_tiles) / c.splits;
+  const double stages = waves / c.occupancy * count(grid.k_tiles) / c.splits / c.cluster_k;
   f.extra_seconds =
       waves * tile_overhead_seconds(c, p) +
       stages * std::max(0.0, kStageSeconds - stage_reads * 128.0 / kLoadBytesPerSecond);
@@ -150,6 +159,11 @@ std::optional<Features> features_of(const DenseConfig& c, const Problem& p,
     const auto peak = device.tensor_ops.find(p.a);
     if (peak != device.tensor_ops.end()) f.extra_seconds += 0.05 * f.math_ops / peak->second;
     f.extra_seconds += 0.05 * f.dram_bytes / device.dram_bytes_per_s;
+  }
+  if (c.cluster_k > 1) {
+    // Two barriers of the cluster, and what a block sends, at about 32 bytes a clock.
+    const double sent = 4.0 * c.tile_m * c.tile_n * (c.cluster_k - 1) / c.cluster_k;
+    f.extra_seconds += 6e-7 + sent / (32 * 1.6e9);
   }
   if (c.splits > 1) {
     const double part = 4.0 * c.tile_m * c.tile_n;

@@ -27,16 +27,17 @@ std::string config_struct(const DenseConfig& c, const Problem& p, const DeviceSp
   return fmt::format(
       "struct Config {{\n"
       "  static constexpr DType a = DType::{}, b = DType::{}, d = DType::{};\n"
-      "  static constexpr bool across_a = {}, across_b = {}, promote = {};\n"
+      "  static constexpr bool across_a = {}, across_b = {};\n"
+      "  static constexpr int promote = {}, cluster_k = {};\n"
       "  static constexpr int tile_m = {}, tile_n = {};\n"
       "  static constexpr int cluster_m = {}, cluster_n = {}, stages = {}, occupancy = {};\n"
       "  static constexpr bool pingpong = {}, tma_store = {}, d_pairs = {};\n"
       "  static constexpr int slab_n = {}, slab_buffers = {};\n"
       "}};\n",
       device_dtype_name(p.a), device_dtype_name(p.b), device_dtype_name(p.d), !hopper::a_along_k(p),
-      !hopper::b_along_k(p), hopper::needs_promotion(p), c.tile_m, c.tile_n, c.cluster_m,
-      c.cluster_n, c.stages, c.occupancy, c.pingpong, store.tma, store.pairs, slabs.columns,
-      slabs.buffers);
+      !hopper::b_along_k(p), hopper::needs_promotion(p) ? c.promotion_parts() : 0, c.cluster_k,
+      c.tile_m, c.tile_n, c.cluster_m, c.cluster_n, c.stages, c.occupancy, c.pingpong, store.tma,
+      store.pairs, slabs.columns, slabs.buffers);
 }
 
 std::string entry_point(const Problem& p) {
@@ -125,8 +126,9 @@ LaunchSpec launch_of(const DenseConfig& c, const Problem& p, const DeviceSpec& d
   const int blocks = c.cluster_blocks();
   LaunchSpec spec;
   const std::int64_t rows = std::int64_t{c.tile_m} * c.cluster_m;
-  spec.grid[0] =
-      MValue::tiles_of_m(rows, grid.tiles_n * p.batch * c.splits * blocks, grid.workers * blocks);
+  // With parts of k in a cluster a block computes one tile.
+  const std::int64_t most = c.cluster_k > 1 ? INT32_MAX : grid.workers * blocks;
+  spec.grid[0] = MValue::tiles_of_m(rows, grid.tiles_n * p.batch * c.splits * blocks, most);
   spec.block[0] = static_cast<std::uint32_t>(c.threads());
   spec.cluster[0] = static_cast<std::uint32_t>(blocks);
   spec.shared_bytes = static_cast<std::uint32_t>(shared_bytes(c, store, slabs));

@@ -67,12 +67,34 @@ bool spills(const DenseConfig& config, const Problem& problem) {
   return config.accumulators() >= 192 && !problem.epilogue.is_identity();
 }
 
-/// Clusters worth trying. Those of four can be asked for by name; they are offered where a single
-/// round of tiles is bound by what L2 delivers, because they load least.
-std::vector<std::pair<int, int>> clusters(const Shape& shape, const Problem& problem,
-                                          const DeviceSpec& device) {
-  std::vector<std::pair<int, int>> all = {{1, 1}, {2, 1}, {1, 2}};
-  if (rounds(shape, problem, device) == 1) all.insert(all.end(), {{4, 1}, {2, 2}});
+struct Cluster {
+  int m, n, k;
+};
+
+/// Clusters worth trying. Where a single round of tiles leaves multiprocessors idle, clusters may
+/// also split k. Four blocks that share operands can be asked for by name: at 256x4096x4096 they
+/// were slower than two (H200, 2026-11-30).
+std::vector<Cluster> clusters(const Shape& shape, const Problem& problem,
+                              const DeviceSpec& device) {
+  std::vector<Cluster> all = {{1, 1, 1}, {2, 1, 1}, {1, 2, 1}};
+  if (shape.pingpong || rounds(shape, problem, device) > 1) return all;
+  for (const Cluster& sharing : {Cluster{1, 1, 1}, Cluster{2, 1, 1}, Cluster{1, 2, 1}}) {
+    for (int k = 2; k * sharing.m * sharing.n <= 4; ++k) {
+      DenseConfig config;
+      config.tile_k = tile_k_of(problem);
+      config.tile_m = shape.tile_m;
+      config.tile_n = shape.tile_n;
+      config.cluster_m = sharing.m;
+      config.cluster_n = sharing.n;
+      config.cluster_k = k;
+      const Grid grid = grid_of(config, problem, device, problem.m);
+      const bool divides = shape.tile_n % (8 * k) == 0 && shape.tile_n / k >= 16;
+      // Parts of at least four stages: below that filling the pipeline costs more than it saves.
+      if (divides && grid.pieces <= grid.workers && grid.k_tiles >= 4 * k) {
+        all.push_back({sharing.m, sharing.n, k});
+      }
+    }
+  }
   return all;
 }
 
@@ -85,7 +107,7 @@ bool too_large(int tile, std::int64_t size, int step) { return tile > step && ti
 std::vector<int> split_counts(const DenseConfig& config, const Problem& problem,
                               const DeviceSpec& device) {
   std::vector<int> counts = {1};
-  if (config.accumulators() >= 192) return counts;
+  if (config.accumulators() >= 192 || config.cluster_k > 1) return counts;
   const Grid grid = grid_of(config, problem, device, problem.m);
   for (const int splits : {2, 3, 4, 6, 8, 12, 16}) {
     if (grid.k_tiles / splits < 4) break;
@@ -123,7 +145,7 @@ std::vector<DenseConfig> space(const Problem& problem, const DeviceSpec& device)
   const std::int64_t rows = problem.m_range.high;
   for (const Shape& shape : shapes(problem, device)) {
     if (too_large(shape.tile_m, rows, 64) || too_large(shape.tile_n, problem.n, 32)) continue;
-    for (const auto& [cluster_m, cluster_n] : clusters(shape, problem, device)) {
+    for (const auto& [cluster_m, cluster_n, cluster_k] : clusters(shape, problem, device)) {
       // Not more of a cluster than there are tiles.
       if (rows <= std::int64_t{shape.tile_m} * (cluster_m - 1)) continue;
       // A that does not fill a tile is read in a smaller box, and is no burden to share.
@@ -140,6 +162,7 @@ std::vector<DenseConfig> space(const Problem& problem, const DeviceSpec& device)
         config.pingpong = shape.pingpong;
         config.cluster_m = cluster_m;
         config.cluster_n = cluster_n;
+        config.cluster_k = cluster_k;
         config.occupancy = occupancy;
         config.stages = fitting_stages(config, store, device, 12);
         if (config.stages < 2 || spills(config, problem)) continue;

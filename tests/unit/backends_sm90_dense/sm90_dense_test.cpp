@@ -84,6 +84,12 @@ TEST(Sm90DenseConfig, RefusesWhatTheKernelCannotDo) {
   EXPECT_FALSE(parse("tile=128x256x64 cluster=4x2 stages=4 schedule=cooperative raster=m"));
   EXPECT_FALSE(parse("tile=128x256x64 cluster=3x1 stages=4 schedule=cooperative raster=m"));
   EXPECT_TRUE(parse("tile=128x168x64 cluster=1x2 stages=4 schedule=pingpong raster=m"));
+  EXPECT_TRUE(parse("tile=128x192x64 cluster=2x1x3 stages=4 schedule=cooperative raster=m"));
+  EXPECT_FALSE(parse("tile=128x128x64 cluster=1x1x3 stages=4 schedule=cooperative raster=m"));
+  EXPECT_FALSE(parse("tile=128x128x64 cluster=1x1x2 stages=4 schedule=pingpong raster=m"));
+  EXPECT_FALSE(
+      parse("tile=128x128x64 cluster=1x1x2 stages=4 schedule=cooperative raster=m splits=2"));
+  EXPECT_FALSE(parse("tile=128x256x64 cluster=4x1x4 stages=4 schedule=cooperative raster=m"));
   EXPECT_FALSE(parse("tile=128x172x64 cluster=1x2 stages=4 schedule=pingpong raster=m"));
   EXPECT_FALSE(parse("tile=128x256x64 cluster=1x1 stages=4 schedule=serial raster=m"));
   EXPECT_FALSE(parse("tile=128x256x64 cluster=1x1 stages=0 schedule=cooperative raster=m"));
@@ -190,9 +196,9 @@ TEST(Sm90DenseSource, DependsOnlyOnWhatIsCompiledIn) {
   // The precise sum of 8-bit floats and the fast one are different kernels.
   constexpr const char* kBytes =
       "tile=128x128x128 cluster=1x1 stages=5 schedule=cooperative raster=m";
-  EXPECT_NE(text("4096x4096x4096:e4m3:acc=fast", kBytes).find("promote = false"),
+  EXPECT_NE(text("4096x4096x4096:e4m3:acc=fast", kBytes).find("promote = 0"),
             std::string::npos);
-  EXPECT_NE(text("4096x4096x4096:e4m3", kBytes).find("promote = true"), std::string::npos);
+  EXPECT_NE(text("4096x4096x4096:e4m3", kBytes).find("promote = 2"), std::string::npos);
   EXPECT_NE(base, text("4096x4096x4096:f16",
                        "tile=128x128x64 cluster=1x1 stages=5 schedule=cooperative raster=m"));
   EXPECT_NE(base, text("4096x4096x4096:bf16",
