@@ -9,15 +9,10 @@
 
 namespace culet::kernels {
 
-///   struct Config {
-///     static constexpr DType a, b, d;
-///     static constexpr bool a_k_fast, b_k_fast;
-///     static constexpr int rows;                // at least m
-///     static constexpr int vector_a, vector_b;  // elements in a load of B; of A, where contiguous
-///     in k static constexpr int columns;             // per warp (B contiguous in k) or lane
-///     (else) static constexpr int warps_k;             // warps of a block that share k static
-///     constexpr int warps_n;             // and that have columns of their own
-///   };
+/// What a Config says: dtypes a, b, d; a_k_fast, b_k_fast (storage orders); rows, at least m;
+/// vector_a and vector_b, elements in a load, of A where it is contiguous in k; columns, of a warp
+/// (B contiguous in k) or a lane; warps_k, warps of a block that share k; warps_n, that have
+/// columns of their own.
 template <class Config>
 struct RowsShape {
   using T = typename Computing<Config::a>::T;
@@ -49,7 +44,11 @@ CULET_DEVICE void accumulate_along_k(const Arguments& args, const StoredType<Con
                                      T (&acc)[Config::rows][Config::columns]) {
   constexpr int kVector = Config::vector_b;
   constexpr i64 kStep = i64{32} * Config::warps_k * kVector;
-#pragma unroll 2
+  // Two steps at once hide more latency, where there are registers for it: each element of A that
+  // is loaded by itself takes an address, too.
+  constexpr int kElements = Config::a_k_fast ? Config::columns : Config::rows + Config::columns;
+  constexpr int kSteps = kElements * kVector > 16 ? 1 : 2;
+#pragma unroll kSteps
   for (i64 k = (i64{32} * warp_k + lane) * kVector; k < args.k; k += kStep) {
     const i64 valid = args.k - k;
     Packet<Config::b, kVector> column[Config::columns];

@@ -118,7 +118,7 @@ LaunchSpec launch_of(const SimtConfig& c, const Problem& p) {
 class Simt final : public KernelFamily {
  public:
   std::string_view name() const override { return "simt"; }
-  std::string version() const override { return "1"; }
+  std::string version() const override { return "2"; }
   DeviceKind device_kind() const override { return DeviceKind::cuda; }
 
   Support supports(const Problem& problem, const DeviceSpec& device) const override {

@@ -16,9 +16,10 @@ tl::unexpected<Error> wrong(std::string message) {
   return fail(ErrorCode::invalid_argument, "simt: " + std::move(message));
 }
 
+/// Elements of a load: up to 16 bytes, but no more than 8 elements, which all become registers.
 int vector_of(DType dtype, std::int64_t ld, std::int64_t stride, int align) {
   const std::int64_t size = bits(dtype) / 8;
-  for (std::int64_t bytes = 16; bytes > size; bytes /= 2) {
+  for (std::int64_t bytes = std::min<std::int64_t>(16, 8 * size); bytes > size; bytes /= 2) {
     if (align % bytes == 0 && ld * size % bytes == 0 && stride * size % bytes == 0) {
       return static_cast<int>(bytes / size);
     }
@@ -114,6 +115,8 @@ std::string config_error(const SimtConfig& c, const Problem& p) {
       return fmt::format("columns={}: a load of B takes {}", c.columns, vectors_of(p).b);
     }
     if (c.rows * c.columns > 64) return "rows and columns: at most 64 elements a thread";
+    if (c.warps_k * c.warps_n >= 16 && c.rows * c.columns > 8 && b_k_fast(p))
+      return "warps: 16 leave registers for 8 sums a thread, more would spill";
     const std::int64_t parts = std::int64_t{c.warps_k} * c.warps_n * c.rows * c.columns *
                                (b_k_fast(p) ? 1 : 32) * computing_bytes(p);
     if (c.warps_k > 1 && parts > 48 << 10) return "warps: their sums exceed 48 KiB";
@@ -122,6 +125,8 @@ std::string config_error(const SimtConfig& c, const Problem& p) {
   if (computing_bytes(p) == 8 && c.thread_m * c.thread_n > 32) {
     return "thread: at most 32 elements a thread in f64, more would spill";
   }
+  if (bits(p.a) == 8 && c.thread_m * c.thread_n > 16)
+    return "thread: at most 16 elements a thread of 8-bit operands, more would spill";
   const std::int64_t shared =
       std::int64_t{2} * c.tile_k * (c.tile_m + c.tile_n + 8) * computing_bytes(p);
   if (shared > 48 << 10)

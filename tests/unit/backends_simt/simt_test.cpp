@@ -85,7 +85,7 @@ TEST(Simt, LoadsAreAsWideAsEveryLineAllows) {
   EXPECT_EQ(simt::vectors_of(problem("64x64x64:bf16:alignb=4")).b, 2);
   EXPECT_EQ(simt::vectors_of(problem("64x64x64x2:bf16:stridea=4100")).a, 4);
   EXPECT_EQ(simt::vectors_of(problem("64x64x64:f64")).a, 2);
-  EXPECT_EQ(simt::vectors_of(problem("64x64x64:e4m3>bf16")).a, 16);
+  EXPECT_EQ(simt::vectors_of(problem("64x64x64:e4m3>bf16")).a, 8);
 }
 
 TEST(Simt, TheRowsKernelServesTheWholeRange) {
@@ -121,7 +121,7 @@ const Case kCases[] = {
     {"a100", "512x512x512:f64:layout=nt", "kernel=tile tile=128x64x8 thread=8x4"},
     {"a100", "512x512x511:bf16:layout=nn:epi=\"gelu_tanh(acc + bias[n])\"",
      "kernel=tile tile=64x64x16 thread=4x4"},
-    {"h200", "512x512x512:e4m3*e5m2>e4m3:epi=\"acc * s\"", "kernel=tile tile=64x128x16 thread=8x8"},
+    {"h200", "512x512x512:e4m3*e5m2>e4m3:epi=\"acc * s\"", "kernel=tile tile=64x64x16 thread=4x4"},
     {"a100", "16x512x512:u8*s8>s8:epi=\"acc * s[m]\"", "kernel=tile tile=16x128x16 thread=2x8"},
     {"a100", "8x512x512:bf16", "kernel=rows rows=8 columns=2 warps=4x1"},
     {"h200", "8x512x512:bf16:layout=tt", "kernel=rows rows=8 columns=8 warps=4x1"},
