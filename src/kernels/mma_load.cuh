@@ -7,8 +7,9 @@
 //   ShiftLoader      lines start anywhere: aligned words through registers, shifted into place
 //   TransposeLoader  bytes that are not contiguous in k, through registers, any alignment
 // All have load(), which starts reading the tile that is next in k, and store(), which finishes
-// what goes through registers and is called once the reads had time to arrive. Elements beyond the
-// operand are zero and not read.
+// what goes through registers and is called once the reads had time to arrive. k beyond the operand
+// is zero; lines beyond it are zero or anything: they only make elements of D that do not exist.
+// Nothing outside an operand is read.
 #pragma once
 #include "mma_layout.cuh"
 #include "mma_ptx.cuh"
@@ -23,179 +24,219 @@ struct MmaSource {
   i32 k;
 };
 
-/// How many of the `wanted` bytes from `first` on are before `limit`, the bytes there are.
-CULET_DEVICE u32 bytes_left(i64 limit, i32 wanted) {
-  return static_cast<u32>(limit < 0 ? 0 : limit < wanted ? limit : wanted);
+/// How many of the `wanted` bytes from some place on are among the `left` that there are.
+CULET_DEVICE u32 bytes_left(i32 left, i32 wanted) {
+  return static_cast<u32>(left < 0 ? 0 : left < wanted ? left : wanted);
 }
 
+/// Of a tile's k, which are all there?
+enum class KRange {
+  inside,  ///< and so are 8 more on either side: reading a few bytes beyond a row is no harm
+  edge,
+};
+
+/// A thread's pieces of an operand's tiles: where they are in memory and in shared memory.
 template <class Tile, int Bytes, int Threads>
-class AsyncLoader {
+class PieceWalk {
+ public:
   using Pieces = MmaPieces<Tile, Bytes, Threads>;
   static constexpr bool kKFast = Tile::kKFast;
 
- public:
-  CULET_DEVICE explicit AsyncLoader(const MmaSource& source) {
+  CULET_DEVICE explicit PieceWalk(const MmaSource& source) {
     const int thread = static_cast<int>(threadIdx.x);
-    const i64 ld = source.ld * Tile::kSize;
-    // Lines (of a k-fast tile) that exist behind this thread's first row, or bytes of a row of
-    // lines behind its place.
+    ld_ = source.ld * Tile::kSize;
     const i64 line = kKFast ? source.line + Pieces::row(thread, 0)
                             : source.line + Pieces::panel(thread, 0) * Tile::kPanel;
     const i64 k = source.k + (kKFast ? 0 : Pieces::k(thread, 0));
     from_ = static_cast<const u8*>(source.base) + Pieces::byte(thread) +
-            (kKFast ? line * ld + k * Tile::kSize : k * ld + line * Tile::kSize);
-    lines_ = source.lines - static_cast<i32>(line);
+            (kKFast ? line * ld_ + k * Tile::kSize : k * ld_ + line * Tile::kSize);
+    lines_ = smaller(source.lines - static_cast<i32>(line), Tile::kLines);
+    begun_ = source.k > 0;
     whole_ = source.lines - source.line >= Tile::kLines;
-    ld_ = ld;
     to_ = Pieces::offset(thread, 0);
   }
 
+  CULET_DEVICE KRange k_range(i32 k_left) const {
+    return begun_ && k_left >= Tile::kTileK + 8 ? KRange::inside : KRange::edge;
+  }
+  /// All lines of the tile are there.
+  CULET_DEVICE bool whole() const { return whole_; }
+  CULET_DEVICE const u8* first() const { return from_; }
+  /// From piece i to the next one. Hidden from the compiler, which would keep every piece's
+  /// distance in registers.
+  CULET_DEVICE const u8* next(const u8* from, int i) const {
+    from += Pieces::step(i, ld_);
+    asm volatile("" : "+l"(from));
+    return from;
+  }
+  /// Where pieces go: the first one's place, and from it that of piece i. Hidden likewise.
+  CULET_DEVICE u32 first_place() const {
+    u32 place = to_;
+    asm volatile("" : "+r"(place));
+    return place;
+  }
+  static CULET_DEVICE u32 place(u32 first, int i) {
+    return first ^ Tile::offset(i * Pieces::kRowStep, 0);
+  }
+  static CULET_DEVICE bool has(int i) {
+    return Pieces::kExact || Pieces::row(static_cast<int>(threadIdx.x), i) < Tile::kRows;
+  }
+  /// Piece i, at `from`; or, where its lines do not exist, the same k of the tile's first line.
+  CULET_DEVICE const u8* existing(int i, const u8* from) const {
+    const int thread = static_cast<int>(threadIdx.x);
+    if constexpr (kKFast) {
+      return i * Pieces::kRowStep < lines_ ? from : from_ - Pieces::row(thread, 0) * ld_;
+    } else {
+      const i32 panel = i * Pieces::kRowStep / Tile::kTileK * Tile::kPanel;
+      const i32 along = Pieces::byte(thread);
+      const bool exists = (lines_ - panel) * Tile::kSize > along;
+      return exists ? from : from - (Pieces::panel(thread, i) * Tile::kPanel * Tile::kSize + along);
+    }
+  }
+  /// Bytes of the operand from piece i on in its row.
+  CULET_DEVICE i32 left(int i, i32 k_left) const {
+    const int thread = static_cast<int>(threadIdx.x);
+    const int byte = Pieces::byte(thread);
+    if constexpr (kKFast) {
+      if (i * Pieces::kRowStep >= lines_) return 0;
+      return smaller(k_left, Tile::kTileK) * Tile::kSize - byte;
+    } else {
+      if (Pieces::k(thread, i) >= k_left) return 0;
+      const i32 lines = lines_ - i * Pieces::kRowStep / Tile::kTileK * Tile::kPanel;
+      return lines * Tile::kSize - byte;
+    }
+  }
+  CULET_DEVICE void advance() {
+    from_ += kKFast ? i64{Tile::kTileK * Tile::kSize} : Tile::kTileK * ld_;
+    begun_ = true;
+  }
+
+ private:
+  const u8* from_;
+  i64 ld_;  ///< bytes
+  i32 lines_;
+  bool begun_, whole_;
+  u32 to_;
+};
+
+template <class Tile, int Bytes, int Threads>
+class AsyncLoader {
+  using Walk = PieceWalk<Tile, Bytes, Threads>;
+
+ public:
+  CULET_DEVICE explicit AsyncLoader(const MmaSource& source) : walk_(source) {}
+
   /// `k_left`: elements of k from the tile on.
   CULET_DEVICE void load(u32 shared, i32 k_left) {
-    if (whole_ && k_left >= Tile::kTileK) {
-      copy<true>(shared, k_left);
+    if (walk_.whole() && k_left >= Tile::kTileK) {
+      copy<true>(shared);
+    } else if (walk_.k_range(k_left) == KRange::inside) {
+      copy<false>(shared);
     } else {
-      copy<false>(shared, k_left);
+      copy_edge(shared, k_left);
     }
-    from_ += kKFast ? i64{Tile::kTileK * Tile::kSize} : Tile::kTileK * ld_;
+    walk_.advance();
   }
   CULET_DEVICE void store(u32) const {}
 
  private:
   template <bool Whole>
-  CULET_DEVICE void copy(u32 shared, i32 k_left) const {
-    const int thread = static_cast<int>(threadIdx.x);
-    const u8* from = from_;
+  CULET_DEVICE void copy(u32 shared) const {
+    const u8* from = walk_.first();
+    const u32 to = walk_.first_place();
 #pragma unroll
-    for (int i = 0; i < Pieces::kCount; from += Pieces::step(i, ld_), ++i) {
-      if (!Pieces::kExact && Pieces::row(thread, i) >= Tile::kRows) continue;
-      const u32 to = shared + (to_ ^ Tile::offset(i * Pieces::kRowStep, 0));
-      if constexpr (Whole) {
-        copy_async<Bytes>(to, from);
-      } else {
-        const u32 valid = valid_bytes(i, k_left);
-        copy_async<Bytes>(to, valid > 0 ? from : from_, valid);
-      }
+    for (int i = 0; i < Walk::Pieces::kCount; from = walk_.next(from, i), ++i) {
+      if (!Walk::has(i)) continue;
+      copy_async<Bytes>(shared + Walk::place(to, i), Whole ? from : walk_.existing(i, from));
     }
   }
-  CULET_DEVICE u32 valid_bytes(int i, i32 k_left) const {
-    const int thread = static_cast<int>(threadIdx.x);
-    const int byte = Pieces::byte(thread);
-    if constexpr (kKFast) {
-      if (i * Pieces::kRowStep >= lines_) return 0;
-      return bytes_left(i64{k_left} * Tile::kSize - byte, Bytes);
-    } else {
-      if (Pieces::k(thread, i) >= k_left) return 0;
-      const i64 lines = lines_ - i * Pieces::kRowStep / Tile::kTileK * Tile::kPanel;
-      return bytes_left(lines * Tile::kSize - byte, Bytes);
+  CULET_DEVICE void copy_edge(u32 shared, i32 k_left) const {
+    const u8* from = walk_.first();
+    const u32 to = walk_.first_place();
+#pragma unroll
+    for (int i = 0; i < Walk::Pieces::kCount; from = walk_.next(from, i), ++i) {
+      if (!Walk::has(i)) continue;
+      copy_async<Bytes>(shared + Walk::place(to, i), from,
+                        bytes_left(walk_.left(i, k_left), Bytes));
     }
   }
 
-  const u8* from_;
-  i64 ld_;  ///< bytes
-  i32 lines_;
-  bool whole_;
-  u32 to_;
+  Walk walk_;
 };
 
-/// Four bytes from any address as the two aligned words they lie in; from an aligned one as itself.
-template <bool Aligned = false>
-struct ShiftedWord {
-  u32 low, high;
-
-  /// `bits`: 8 times the address's distance from a multiple of 4.
-  CULET_DEVICE u32 value(u32 bits) const {
-    return Aligned ? low : __funnelshift_r(low, high, bits);
-  }
-
-  /// The first `valid` bytes from `from` on, the others zero. Of what the words hold beside them,
-  /// `before` says whether it may be read in front, and `behind` how many bytes from `from` on.
-  template <int Size>
-  CULET_DEVICE void load(const u8* from, u32 valid, bool before, i64 behind) {
-    const u32 shift = Aligned ? 0 : static_cast<u32>(reinterpret_cast<u64>(from)) & 3;
-    low = 0;
-    high = 0;
-    if (Aligned ? behind >= 4 : before && behind >= 8) {
-      const u32* words = reinterpret_cast<const u32*>(from - shift);
-      low = words[0];
-      if (shift != 0) high = words[1];
-    } else {
-      u32 word = 0;
+/// The first `valid` bytes, at most four, from any address on; the others are zero.
+template <int Size>
+CULET_DEVICE u32 load_elements(const u8* from, u32 valid) {
+  u32 word = 0;
 #pragma unroll
-      for (u32 byte = 0; byte < 4; byte += Size) {
-        if (byte >= valid) continue;
-        const u32 element = Size == 1 ? from[byte] : *reinterpret_cast<const u16*>(from + byte);
-        word |= element << (8 * byte);
-      }
-      low = word << (8 * shift);
-      if (!Aligned) high = __funnelshift_l(word, 0, 8 * shift);
-    }
+  for (u32 byte = 0; byte < 4; byte += Size) {
+    if (byte < valid) word |= load_global<Size>(from + byte) << (8 * byte);
   }
-};
+  return word;
+}
 
 template <class Tile, int Threads>
 class ShiftLoader {
-  using Pieces = MmaPieces<Tile, 4, Threads>;
-  static constexpr bool kKFast = Tile::kKFast;
+  using Walk = PieceWalk<Tile, 4, Threads>;
+  /// So all of a thread's pieces are equally far from a multiple of four bytes, whatever ld is.
+  static_assert(Walk::Pieces::kRowStep % 4 == 0 && Tile::kTileK % 4 == 0);
 
  public:
-  CULET_DEVICE explicit ShiftLoader(const MmaSource& source) {
-    const int thread = static_cast<int>(threadIdx.x);
-    const i64 ld = source.ld * Tile::kSize;
-    const i64 line = kKFast ? source.line + Pieces::row(thread, 0)
-                            : source.line + Pieces::panel(thread, 0) * Tile::kPanel;
-    const i64 k = source.k + (kKFast ? 0 : Pieces::k(thread, 0));
-    from_ = static_cast<const u8*>(source.base) + Pieces::byte(thread) +
-            (kKFast ? line * ld + k * Tile::kSize : k * ld + line * Tile::kSize);
-    lines_ = source.lines - static_cast<i32>(line);
-    // In front of a row's first piece there may be nothing that one may read.
-    before_ = (kKFast ? source.k : static_cast<i32>(line)) > 0 || Pieces::byte(thread) > 0;
-    ld_ = ld;
-    to_ = Pieces::offset(thread, 0);
+  CULET_DEVICE explicit ShiftLoader(const MmaSource& source) : walk_(source) {
+    shift_ = static_cast<u32>(reinterpret_cast<u64>(walk_.first())) & 3;
   }
 
   CULET_DEVICE void load(u32, i32 k_left) {
-    const int thread = static_cast<int>(threadIdx.x);
-    const int byte = Pieces::byte(thread);
-    const u8* from = from_;
-#pragma unroll
-    for (int i = 0; i < Pieces::kCount; from += Pieces::step(i, ld_), ++i) {
-      if (!Pieces::kExact && Pieces::row(thread, i) >= Tile::kRows) continue;
-      i64 left;
-      bool before = before_;
-      if constexpr (kKFast) {
-        left = i * Pieces::kRowStep < lines_ ? i64{k_left} * Tile::kSize - byte : 0;
-      } else {
-        const i32 panel = i * Pieces::kRowStep / Tile::kTileK;
-        const i64 lines = lines_ - panel * Tile::kPanel;
-        left = Pieces::k(thread, i) < k_left ? lines * Tile::kSize - byte : 0;
-        before = before || panel > 0;
-      }
-      words_[i].template load<Tile::kSize>(from, bytes_left(left, 4), before, left);
+    if (walk_.k_range(k_left) == KRange::edge) {
+      load_edge(k_left);
+    } else if (walk_.whole()) {
+      load_words<true>();
+    } else {
+      load_words<false>();
     }
-    from_ += kKFast ? i64{Tile::kTileK * Tile::kSize} : Tile::kTileK * ld_;
-    if constexpr (kKFast) before_ = true;
+    walk_.advance();
   }
 
   CULET_DEVICE void store(u32 shared) const {
-    const int thread = static_cast<int>(threadIdx.x);
-    u32 from = static_cast<u32>(reinterpret_cast<u64>(from_));
+    const u32 to = walk_.first_place();
 #pragma unroll
-    for (int i = 0; i < Pieces::kCount; from += static_cast<u32>(Pieces::step(i, ld_)), ++i) {
-      if (!Pieces::kExact && Pieces::row(thread, i) >= Tile::kRows) continue;
-      // A tile of k is a multiple of 4 bytes away from the next, whatever ld is.
-      const u32 bits = (from & 3) * 8;
-      store_shared(shared + (to_ ^ Tile::offset(i * Pieces::kRowStep, 0)), words_[i].value(bits));
+    for (int i = 0; i < Walk::Pieces::kCount; ++i) {
+      if (!Walk::has(i)) continue;
+      store_shared(shared + Walk::place(to, i), __funnelshift_r(low_[i], high_[i], 8 * shift_));
     }
   }
 
  private:
-  ShiftedWord<> words_[Pieces::kCount];
-  const u8* from_;
-  i64 ld_;  ///< bytes
-  i32 lines_;
-  bool before_;
-  u32 to_;
+  /// The two aligned words that a piece lies in.
+  template <bool Whole>
+  CULET_DEVICE void load_words() {
+    const u8* from = walk_.first() - shift_;
+#pragma unroll
+    for (int i = 0; i < Walk::Pieces::kCount; from = walk_.next(from, i), ++i) {
+      if (!Walk::has(i)) continue;
+      const u8* word = from;
+      if constexpr (!Whole) {
+        word =
+            reinterpret_cast<const u8*>(reinterpret_cast<u64>(walk_.existing(i, from)) & ~u64{3});
+      }
+      low_[i] = load_global<4>(word);
+      if (shift_ != 0) high_[i] = load_global<4>(word + 4);
+    }
+  }
+  CULET_DEVICE void load_edge(i32 k_left) {
+    const u8* from = walk_.first();
+#pragma unroll
+    for (int i = 0; i < Walk::Pieces::kCount; from = walk_.next(from, i), ++i) {
+      if (!Walk::has(i)) continue;
+      const u32 word = load_elements<Tile::kSize>(from, bytes_left(walk_.left(i, k_left), 4));
+      low_[i] = word << (8 * shift_);
+      high_[i] = __funnelshift_l(word, 0, 8 * shift_);
+    }
+  }
+
+  u32 low_[Walk::Pieces::kCount], high_[Walk::Pieces::kCount];
+  Walk walk_;
+  u32 shift_;
 };
 
 template <class Tile, bool Aligned, int Threads>
@@ -206,23 +247,17 @@ class TransposeLoader {
   CULET_DEVICE explicit TransposeLoader(const MmaSource& source)
       : from_(static_cast<const u8*>(source.base) + source.k * source.ld + source.line),
         ld_(source.ld),
-        line_(source.line),
-        lines_(source.lines - source.line) {}
+        lines_(smaller(source.lines - source.line, Tile::kLines)),
+        begun_(source.k > 0) {}
 
   CULET_DEVICE void load(u32, i32 k_left) {
-#pragma unroll
-    for (int i = 0; i < Units::kCount; ++i) {
-      const int unit = Units::unit(static_cast<int>(threadIdx.x), i);
-      if (!Units::kExact && unit >= Units::kUnits) continue;
-      const int line = Units::line(unit), k = Units::k(unit);
-      const u8* from = from_ + k * ld_ + line;
-#pragma unroll
-      for (int q = 0; q < 4; ++q, from += ld_) {
-        const i64 left = k + q < k_left ? lines_ - line : 0;
-        words_[i][q].template load<1>(from, bytes_left(left, 4), line_ + line > 0, left);
-      }
+    if (begun_ && k_left >= Tile::kTileK + 8) {
+      load_words();
+    } else {
+      load_edge(k_left);
     }
     from_ += Tile::kTileK * ld_;
+    begun_ = true;
   }
 
   CULET_DEVICE void store(u32 shared) const {
@@ -231,13 +266,11 @@ class TransposeLoader {
       const int unit = Units::unit(static_cast<int>(threadIdx.x), i);
       if (!Units::kExact && unit >= Units::kUnits) continue;
       const int line = Units::line(unit), k = Units::k(unit);
-      // A tile of k is a multiple of 32 rows, and so of 4 bytes, away from the next.
-      const u32 ld = static_cast<u32>(ld_);
-      u32 from = static_cast<u32>(reinterpret_cast<u64>(from_)) + static_cast<u32>(k) * ld +
-                 static_cast<u32>(line);
       u32 x[4];
 #pragma unroll
-      for (int q = 0; q < 4; ++q, from += ld) x[q] = words_[i][q].value((from & 3) * 8);
+      for (int q = 0; q < 4; ++q) {
+        x[q] = Aligned ? low_[i][q] : __funnelshift_r(low_[i][q], high_[i][q], 8 * shift(unit, q));
+      }
       transpose_bytes(x);
 #pragma unroll
       for (int j = 0; j < 4; ++j) store_shared(shared + Tile::element(line + j, k), x[j]);
@@ -245,10 +278,55 @@ class TransposeLoader {
   }
 
  private:
-  ShiftedWord<Aligned> words_[Units::kCount][4];
+  /// How far row q of a unit starts from a multiple of four bytes. A tile of k is a multiple of 32
+  /// rows, so the next one is as far.
+  CULET_DEVICE u32 shift(int unit, int q) const {
+    return (static_cast<u32>(reinterpret_cast<u64>(from_)) +
+            static_cast<u32>(Units::k(unit) + q) * static_cast<u32>(ld_)) &
+           3;
+  }
+  CULET_DEVICE void load_words() {
+#pragma unroll
+    for (int i = 0; i < Units::kCount; ++i) {
+      const int unit = Units::unit(static_cast<int>(threadIdx.x), i);
+      if (!Units::kExact && unit >= Units::kUnits) continue;
+      // Lines that do not exist are read as the tile's first ones.
+      const int line = Units::line(unit) < lines_ ? Units::line(unit) : 0;
+      const u8* from = from_ + Units::k(unit) * ld_ + line;
+#pragma unroll
+      for (int q = 0; q < 4; ++q, from += ld_) {
+        if constexpr (Aligned) {
+          low_[i][q] = load_global<4>(from);
+        } else {
+          const u64 address = reinterpret_cast<u64>(from);
+          const auto* word = reinterpret_cast<const u8*>(address & ~u64{3});
+          low_[i][q] = load_global<4>(word);
+          high_[i][q] = load_global<4>(word + 4);
+        }
+      }
+    }
+  }
+  CULET_DEVICE void load_edge(i32 k_left) {
+#pragma unroll
+    for (int i = 0; i < Units::kCount; ++i) {
+      const int unit = Units::unit(static_cast<int>(threadIdx.x), i);
+      if (!Units::kExact && unit >= Units::kUnits) continue;
+      const int line = Units::line(unit), k = Units::k(unit);
+      const u8* from = from_ + k * ld_ + line;
+#pragma unroll
+      for (int q = 0; q < 4; ++q, from += ld_) {
+        const u32 word = load_elements<1>(from, k + q < k_left ? bytes_left(lines_ - line, 4) : 0);
+        low_[i][q] = Aligned ? word : word << (8 * shift(unit, q));
+        if (!Aligned) high_[i][q] = __funnelshift_l(word, 0, 8 * shift(unit, q));
+      }
+    }
+  }
+
+  u32 low_[Units::kCount][4], high_[Aligned ? 1 : Units::kCount][4];
   const u8* from_;
   i64 ld_;
-  i32 line_, lines_;
+  i32 lines_;
+  bool begun_;
 };
 
 }  // namespace culet::kernels

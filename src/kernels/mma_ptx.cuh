@@ -42,8 +42,24 @@ CULET_DEVICE void copy_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
 }
 
-// --- "... st" ------------------------------------------------------------------------------------
+// --- "... ld, st"
+// ------------------------------------------------------------------------------------
 
+/// `Size` (1, 2 or 4) bytes of memory that nobody writes while the kernel runs.
+template <int Size>
+CULET_DEVICE u32 load_global(const u8* from) {
+  u32 word;
+  if constexpr (Size == 4) {
+    asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(word) : "l"(from));
+  } else if constexpr (Size == 2) {
+    u16 half;
+    asm volatile("ld.global.nc.u16 %0, [%1];" : "=h"(half) : "l"(from));
+    word = half;
+  } else {
+    asm volatile("ld.global.nc.u8 %0, [%1];" : "=r"(word) : "l"(from));
+  }
+  return word;
+}
 CULET_DEVICE void store_shared(u32 shared, u32 word) {
   asm volatile("st.shared.u32 [%0], %1;" ::"r"(shared), "r"(word) : "memory");
 }

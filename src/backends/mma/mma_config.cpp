@@ -62,13 +62,14 @@ std::int64_t shared_limit(const DeviceSpec& device, int occupancy) {
   return std::min(device.shared_per_block, device.shared_per_unit / occupancy - 1024);
 }
 
-/// Registers that hold an operand's tile on its way to shared memory: two words for each of its own
-/// where lines start anywhere. Transposing takes some more (fitted to compiled kernels).
+/// Registers for an operand's tile on its way to shared memory: two words for each of its own where
+/// lines start anywhere, and a third for addresses. Transposing takes some more. Fitted to compiled
+/// kernels.
 int words_under_way(const Access& access, int lines, const MmaConfig& c, int size) {
   if (!access.through_registers()) return 0;
   const std::int64_t words = ceil_div(std::int64_t{lines} * c.tile_k * size / 4, c.threads());
   if (access.bytes >= 4) return static_cast<int>(words) + 36;  // transposing
-  return static_cast<int>(2 * words) + (access.transposes ? 48 : 0);
+  return static_cast<int>(3 * words) + (access.transposes ? 32 : 0);
 }
 
 }  // namespace
