@@ -73,10 +73,11 @@ class WorkerHost::Impl {
   Result<void> send_setup();
 
   std::unique_ptr<WorkerProcess> process_;
-  std::string setup_;             ///< of the problem that is open
-  std::set<std::int64_t> known_;  ///< candidates the worker has
-  std::set<std::int64_t> ran_;    ///< candidates whose code ran in it, of any problem
-  bool unavailable_ = false;      ///< no worker is to be had: candidates run in this process
+  std::string setup_;                ///< of the problem that is open
+  std::set<std::int64_t> known_;     ///< candidates the worker has
+  std::set<std::int64_t> ran_;       ///< candidates whose code ran in it, of any problem
+  std::set<std::int64_t> pardoned_;  ///< candidates that crashed where others had run
+  bool unavailable_ = false;         ///< no worker is to be had: candidates run in this process
 };
 
 namespace {
@@ -139,6 +140,7 @@ class IsolatedRunner : public TrialRunner {
 Result<std::unique_ptr<TrialRunner>> WorkerHost::Impl::make_runner(const Problem& problem,
                                                                    const DeviceSpec& device,
                                                                    const RunnerOptions& options) {
+  if (process_ != nullptr && !process_->ours()) process_.reset();
   if (unavailable_ || !device.present) return make_trial_runner(problem, device, options);
   auto opened = open(encode(benchmark::Setup{problem, device, options}));
   if (opened) return std::make_unique<IsolatedRunner>(*this, problem, device, options);
@@ -240,7 +242,7 @@ tl::expected<Reply, Lost> WorkerHost::Impl::wait() {
 tl::expected<Reply, Lost> WorkerHost::Impl::ask(std::int64_t number,
                                                 const BuiltCandidate& candidate,
                                                 const MessageWriter& request) {
-  for (int attempt = 0;; ++attempt) {
+  for (;;) {
     if (auto open = ensure_open(); !open) {
       return tl::unexpected(
           Lost{Outcome::crashed, "no new worker could be started: " + open.error().message});
@@ -257,13 +259,15 @@ tl::expected<Reply, Lost> WorkerHost::Impl::ask(std::int64_t number,
       reply.error().reason = process_->end();
       process_.reset();
     }
-    // What ran there before may have left the memory that made this one crash: a second time, in a
-    // worker of its own, is its own doing.
-    if (alone || attempt > 0 || !crashed(reply)) return reply;
+    // What ran there before may have left the memory that made this one crash. Once: a second time
+    // is its own doing.
+    if (alone || !crashed(reply) || !pardoned_.insert(number).second) return reply;
   }
 }
 
 WorkerHost::WorkerHost() : impl_(std::make_unique<Impl>()) {}
+WorkerHost::WorkerHost(WorkerHost&&) noexcept = default;
+WorkerHost& WorkerHost::operator=(WorkerHost&&) noexcept = default;
 WorkerHost::~WorkerHost() = default;
 
 Result<std::unique_ptr<TrialRunner>> WorkerHost::make_runner(const Problem& problem,

@@ -17,6 +17,8 @@ namespace culet {
 class WorkerHost {
  public:
   WorkerHost();
+  WorkerHost(WorkerHost&&) noexcept;
+  WorkerHost& operator=(WorkerHost&&) noexcept;
   ~WorkerHost();
 
   /// Like make_trial_runner(), but candidates run in the worker. Where there is no worker to be had

@@ -163,11 +163,16 @@ Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(const WorkerProgram&
   return worker;
 }
 
+WorkerProcess::WorkerProcess(int socket, int output, pid_t pid)
+    : socket_(socket), output_(output), pid_(pid), owner_(getpid()) {}
+
 WorkerProcess::~WorkerProcess() {
-  kill_and_reap();
+  if (ours()) kill_and_reap();
   close(socket_);
   close(output_);
 }
+
+bool WorkerProcess::ours() const { return owner_ == getpid(); }
 
 bool WorkerProcess::send(const std::string& message) {
   (void)!ftruncate(output_, 0);  // what an earlier candidate printed is no word of this one

@@ -39,10 +39,13 @@ class WorkerProcess {
   /// Starts the program and waits until it is ready. Errors: it cannot be started, or is not of
   /// this version.
   static Result<std::unique_ptr<WorkerProcess>> start(const WorkerProgram& program);
-  /// Kills it and waits until it is gone.
+  /// Kills it and waits until it is gone, if it is ours.
   ~WorkerProcess();
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
+
+  /// Whether this process started it. A fork of that one must leave it alone.
+  bool ours() const;
 
   /// False: it is gone.
   bool send(const std::string& message);
@@ -56,14 +59,14 @@ class WorkerProcess {
   std::string end();
 
  private:
-  WorkerProcess(int socket, int output, pid_t pid) : socket_(socket), output_(output), pid_(pid) {}
+  WorkerProcess(int socket, int output, pid_t pid);
   bool read_exactly(void* to, std::size_t count, Clock::time_point deadline, Received* why_not);
   void kill_and_reap();
   std::string last_words() const;
 
   int socket_ = -1;
   int output_ = -1;  ///< its standard output and error
-  pid_t pid_ = -1;
+  pid_t pid_ = -1, owner_ = -1;
   bool reaped_ = false, known_ = false;  ///< known_: status_ is its real one
   int status_ = 0;
   std::chrono::milliseconds grace_{0};  ///< to end by itself, before it is killed
