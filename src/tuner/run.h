@@ -72,6 +72,7 @@ class TuneRun {
   std::vector<int> add_fallbacks();
   bool answered_before();
   bool answered_meanwhile();
+  void read_stored_trials();
   bool load_stored_trial(int index);
   Environment environment(const Candidate& candidate) const;
   SelectionScope scope() const;
@@ -90,7 +91,8 @@ class TuneRun {
   std::chrono::steady_clock::time_point start_;
   double best_seconds_ = 0;
   std::string best_name_;
-  bool reuse_ = false;  ///< stored trials may stand for measuring
+  std::map<Candidate, Trial> stored_;  ///< of this problem, in this environment
+  bool reuse_ = false;                 ///< stored trials may stand for measuring
   bool stored_only_ = false;
   bool measuring_ = false;  ///< compile() was reached: only a measured trial may be chosen
   int stored_choice_ = -1;  ///< the trial that a stored selection names

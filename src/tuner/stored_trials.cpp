@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "base/hash.h"
 #include "tuner/run.h"
@@ -52,16 +51,28 @@ SelectionScope TuneRun::scope() const {
   return scope;
 }
 
+/// All that is known of the problem in this environment, by one query: a space has thousands of
+/// candidates, of which few were ever tried.
+void TuneRun::read_stored_trials() {
+  stored_.clear();
+  auto contents = state_.cache->contents({report_.problem.text()});
+  if (!contents) return;  // unreadable is a miss
+  for (StoredTrial& found : contents->trials) {
+    if (found.env.text() == environment(found.trial.candidate).text())
+      stored_[found.trial.candidate] = std::move(found.trial);
+  }
+}
+
 bool TuneRun::load_stored_trial(int index) {
   Trial& trial = report_.trials[static_cast<std::size_t>(index)];
-  auto found =
-      state_.cache->find_trial(report_.problem, trial.candidate, environment(trial.candidate));
-  if (!found) return false;
-  trial.outcome = found->outcome;
-  trial.reason = found->reason;
-  trial.log = found->log;
-  trial.timing = found->timing;
-  trial.error = found->error;
+  const auto at = stored_.find(trial.candidate);
+  if (at == stored_.end()) return false;
+  const Trial& found = at->second;
+  trial.outcome = found.outcome;
+  trial.reason = found.reason;
+  trial.log = found.log;
+  trial.timing = found.timing;
+  trial.error = found.error;
   trial.from_cache = true;
   return true;
 }
@@ -78,14 +89,7 @@ bool TuneRun::answered_before() {
                    [&](const Trial& trial) { return trial.candidate == *selected; });
   if (chosen == report_.trials.end()) return false;
   if (!load_stored_trial(static_cast<int>(chosen - report_.trials.begin()))) return false;
-  // Of a space of thousands few were tried: one query tells which, instead of one for each.
-  std::set<std::string> tried;
-  for (const Trial& trial : state_.cache->trials_of(report_.problem.text()))
-    tried.insert(trial.candidate.text());
-  for (int i = 0; i < static_cast<int>(report_.trials.size()); ++i) {
-    if (tried.count(report_.trials[static_cast<std::size_t>(i)].candidate.text()) == 1)
-      load_stored_trial(i);
-  }
+  for (int i = 0; i < static_cast<int>(report_.trials.size()); ++i) load_stored_trial(i);
   if (chosen->outcome != Outcome::measured) return false;
   stored_choice_ = static_cast<int>(chosen - report_.trials.begin());
   return true;
@@ -94,6 +98,7 @@ bool TuneRun::answered_before() {
 bool TuneRun::load_stored_trials() {
   reuse_ = state_.options.use_cached_trials;
   if (!reuse_) return false;
+  read_stored_trials();
   if (answered_before()) return stored_only_ = true;
   std::vector<int> missing;
   std::vector<int> stored;
@@ -125,6 +130,7 @@ bool TuneRun::answered_meanwhile() {
   std::vector<Trial> before;
   for (const auto& [index, built] : built_)
     before.push_back(report_.trials[static_cast<std::size_t>(index)]);
+  read_stored_trials();
   std::size_t loaded = 0;
   for (const auto& [index, built] : built_) loaded += load_stored_trial(index);
   if (loaded == built_.size()) return stored_only_ = true;
