@@ -63,8 +63,10 @@ bool spills(const DenseConfig& config, const Problem& problem) {
     return operand.index == EpilogueIndex::row;
   });
   if (by_row && config.accumulators() > 152) return true;
-  // The largest tile has no registers left for an epilogue with operands and functions.
-  return config.accumulators() >= 192 && !problem.epilogue.is_identity();
+  // The largest tiles have no registers left for an epilogue with operands and functions: of two
+  // consumers 192 sums, of three more than 80.
+  const int most = config.consumers() == 3 ? 80 : 191;
+  return config.accumulators() > most && !problem.epilogue.is_identity();
 }
 
 struct Cluster {
