@@ -27,6 +27,9 @@ constexpr Tile kTiles[] = {
     {128, 192, 2, 4}, {192, 128, 4, 2}, {128, 256, 2, 4}, {256, 128, 4, 2}, {256, 64, 4, 1},
 };
 
+/// A thread has 255; the estimate is not exact.
+constexpr int kMostRegisters = 250;
+
 /// Whether a smaller tile covers the dimension as well: this one would only compute more padding.
 /// `least` is the smallest that goes with all sizes of the other dimension.
 bool too_large(int tile, std::int64_t size, int least) { return tile > least && tile / 2 >= size; }
@@ -116,7 +119,7 @@ std::vector<MmaConfig> space(const Problem& problem, const DeviceSpec& device) {
       if (row_bytes == 128 && config.tile_k / 2 >= problem.k && problem.k > 0) continue;
       // Registers hold a tile on its way: long ones only where tiles are small.
       if (row_bytes == 128 && (transposes || (moves_registers && tile.m + tile.n > 128))) continue;
-      if (registers(config, problem) > 255) continue;
+      if (registers(config, problem) > kMostRegisters) continue;
       add_all(config, problem, device, &all);
     }
   }
