@@ -114,7 +114,7 @@ class CpuRunner : public TrialRunner {
 
   Result<void> allocate();
 
-  Verdict verify(const BuiltCandidate& candidate, bool full) override;
+  Verification verify(const BuiltCandidate& candidate, bool full) override;
   Result<double> sample(const BuiltCandidate& candidate) override;
   void leave(const BuiltCandidate& candidate) override;
 
@@ -123,8 +123,8 @@ class CpuRunner : public TrialRunner {
     if (options_.watch) options_.watch(seconds);
   }
   Result<Plan> load_plan(const BuiltCandidate& candidate) const;
-  Verdict run_case(const Plan& plan, const Scratch& scratch, HostCase& on, bool second_run,
-                   bool full);
+  Verification run_case(const Plan& plan, const Scratch& scratch, HostCase& on, bool second_run,
+                        bool full);
   Result<void> run_once(const Plan& plan, const Scratch& scratch, HostCase& on);
   std::string compare_repeated(const HostCase& on, const std::string& first_d) const;
 
@@ -196,8 +196,8 @@ Result<void> CpuRunner::run_once(const Plan& plan, const Scratch& scratch, HostC
   return plan.run(set.arguments);
 }
 
-Verdict CpuRunner::run_case(const Plan& plan, const Scratch& scratch, HostCase& on, bool second_run,
-                            bool full) {
+Verification CpuRunner::run_case(const Plan& plan, const Scratch& scratch, HostCase& on,
+                                 bool second_run, bool full) {
   const SetLayout& layout = on.check.layout;
   const std::uint32_t poison = poison_of(problem_.d, second_run);
   poison_d(layout, poison, on.block.data());
@@ -256,11 +256,11 @@ Result<Plan> CpuRunner::load_plan(const BuiltCandidate& candidate) const {
   return plan;
 }
 
-Verdict CpuRunner::verify(const BuiltCandidate& candidate, bool full) {
+Verification CpuRunner::verify(const BuiltCandidate& candidate, bool full) {
   if (problem_.is_empty()) return {};
   auto plan = load_plan(candidate);
   if (!plan) return {Outcome::build_failed, plan.error().message, 0};
-  Verdict verdict;
+  Verification verdict;
   std::string first_d;
   // The main case comes last as well: by then the scratch is used, and D poisoned differently.
   std::vector<std::size_t> order;
@@ -273,7 +273,7 @@ Verdict CpuRunner::verify(const BuiltCandidate& candidate, bool full) {
     if (!repeated) {
       auto scratch = Scratch::make(plan->workspace(on.check.layout.problem.m));
       if (!scratch) return {Outcome::crashed, scratch.error().message, 0};
-      const Verdict one = run_case(*plan, *scratch, on, false, full);
+      const Verification one = run_case(*plan, *scratch, on, false, full);
       if (one.outcome != Outcome::measured) return one;
       verdict.error = std::max(verdict.error, one.error);
       if (step == 0) {
@@ -284,7 +284,7 @@ Verdict CpuRunner::verify(const BuiltCandidate& candidate, bool full) {
       }
       continue;
     }
-    const Verdict one = run_case(*plan, *main_scratch, on, true, full);
+    const Verification one = run_case(*plan, *main_scratch, on, true, full);
     if (one.outcome != Outcome::measured) return one;
     verdict.error = std::max(verdict.error, one.error);
     if (std::string reason = compare_repeated(on, first_d); !reason.empty())

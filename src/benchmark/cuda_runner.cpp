@@ -58,7 +58,7 @@ class CudaRunner : public TrialRunner {
 
   Result<void> allocate();
 
-  Verdict verify(const BuiltCandidate& candidate, bool full) override;
+  Verification verify(const BuiltCandidate& candidate, bool full) override;
   Result<double> sample(const BuiltCandidate& candidate) override;
   void leave(const BuiltCandidate& candidate) override;
   bool usable() const override { return broken_.empty(); }
@@ -68,13 +68,13 @@ class CudaRunner : public TrialRunner {
   Result<void> make_cases();
   Result<void> make_copies();
 
-  Result<Verdict> run_case(const Plan& plan, const DeviceScratch& scratch, DeviceCase& on,
-                           bool second_run, bool full, const cuda::DeviceBuffer* saved);
-  Result<Verdict> verify_all(const Plan& plan, bool full);
+  Result<Verification> run_case(const Plan& plan, const DeviceScratch& scratch, DeviceCase& on,
+                                bool second_run, bool full, const cuda::DeviceBuffer* saved);
+  Result<Verification> verify_all(const Plan& plan, bool full);
   Result<bool> run_once(const Plan& plan, const DeviceScratch& scratch, DeviceCase& on);
-  Result<Verdict> check_on_device(DeviceCase& on, std::uint32_t poison, bool full,
-                                  const cuda::DeviceBuffer* saved);
-  Result<Verdict> check_on_host(DeviceCase& on, std::uint32_t poison);
+  Result<Verification> check_on_device(DeviceCase& on, std::uint32_t poison, bool full,
+                                       const cuda::DeviceBuffer* saved);
+  Result<Verification> check_on_host(DeviceCase& on, std::uint32_t poison);
   Result<const DeviceReference*> reference(DeviceCase& on, bool full);
   Result<std::string> describe(const DeviceCase& on, verify::u64 index);
   std::string surface_complaint(const DeviceCase& on, const verify::SurfaceResult& found) const;
@@ -83,7 +83,7 @@ class CudaRunner : public TrialRunner {
     if (options_.watch) options_.watch(seconds);
   }
 
-  Verdict verdict_of(const Error& error);
+  Verification verdict_of(const Error& error);
   void note_if_broken(const Error& error);
   void note_failure(const Error& error);
   bool must_repeat_bitwise() const { return problem_.deterministic || is_integer(problem_.d); }
@@ -200,7 +200,7 @@ void CudaRunner::note_failure(const Error& error) {
   }
 }
 
-Verdict CudaRunner::verdict_of(const Error& error) {
+Verification CudaRunner::verdict_of(const Error& error) {
   note_if_broken(error);
   return {outcome_of(error), error.message, 0};
 }
@@ -292,20 +292,20 @@ Result<std::string> CudaRunner::describe(const DeviceCase& on, verify::u64 index
                         exact.wanted(batch, row, column));
 }
 
-Result<Verdict> CudaRunner::check_on_device(DeviceCase& on, std::uint32_t poison, bool full,
-                                            const cuda::DeviceBuffer* saved) {
+Result<Verification> CudaRunner::check_on_device(DeviceCase& on, std::uint32_t poison, bool full,
+                                                 const cuda::DeviceBuffer* saved) {
   auto surface = kernels_->surface(on.check.layout, poison, on.block.data(),
                                    saved == nullptr ? nullptr : saved->data(), stream_.get());
   if (!surface) return failed(surface);
   if (std::string complaint = surface_complaint(on, *surface); !complaint.empty())
-    return Verdict{Outcome::wrong, complaint, 0};
+    return Verification{Outcome::wrong, complaint, 0};
   auto exact = reference(on, full && on.check.main);
   if (!exact) return failed(exact);
   auto found =
       kernels_->compare(on.check.layout, on.check.seed, **exact, on.block.data(),
                         Tolerance::of(on.check.layout.problem, DeviceKind::cuda), stream_.get());
   if (!found) return failed(found);
-  Verdict verdict;
+  Verification verdict;
   verdict.error = verify::double_of(found->largest_ratio);
   if (found->wrong == 0) return verdict;
   auto line = describe(on, found->first);
@@ -316,7 +316,7 @@ Result<Verdict> CudaRunner::check_on_device(DeviceCase& on, std::uint32_t poison
   return verdict;
 }
 
-Result<Verdict> CudaRunner::check_on_host(DeviceCase& on, std::uint32_t poison) {
+Result<Verification> CudaRunner::check_on_host(DeviceCase& on, std::uint32_t poison) {
   const SetLayout& layout = on.check.layout;
   if (on.mirror.data() == nullptr) {
     auto mirror = HostBlock::allocate(layout.block_bytes);
@@ -331,15 +331,16 @@ Result<Verdict> CudaRunner::check_on_host(DeviceCase& on, std::uint32_t poison) 
   if (!ok) return failed(ok);
   std::string complaint = check_surface(layout, poison, on.mirror.data())
                               .complaint(may_produce_nan(layout.problem.epilogue));
-  if (!complaint.empty()) return Verdict{Outcome::wrong, complaint, 0};
+  if (!complaint.empty()) return Verification{Outcome::wrong, complaint, 0};
   const Comparison comparison = on.host->compare(on.mirror.data());
   complaint = comparison.complaint();
-  return Verdict{complaint.empty() ? Outcome::measured : Outcome::wrong, complaint,
-                 comparison.error};
+  return Verification{complaint.empty() ? Outcome::measured : Outcome::wrong, complaint,
+                      comparison.error};
 }
 
-Result<Verdict> CudaRunner::run_case(const Plan& plan, const DeviceScratch& scratch, DeviceCase& on,
-                                     bool second_run, bool full, const cuda::DeviceBuffer* saved) {
+Result<Verification> CudaRunner::run_case(const Plan& plan, const DeviceScratch& scratch,
+                                          DeviceCase& on, bool second_run, bool full,
+                                          const cuda::DeviceBuffer* saved) {
   const SetLayout& layout = on.check.layout;
   const std::uint32_t poison = poison_of(problem_.d, second_run);
   auto driver = cuda_driver();
@@ -358,14 +359,15 @@ Result<Verdict> CudaRunner::run_case(const Plan& plan, const DeviceScratch& scra
   if (!ended) return failed(ended);
   const double took = std::chrono::duration<double>(Clock::now() - begin).count();
   if (!*ended || took > options_.policy.trial_seconds) {
-    return Verdict{Outcome::timed_out,
-                   fmt::format("one run takes {}{:.3g} s, more than the {:.3g} s a trial may",
-                               *ended ? "" : "more than ", took, options_.policy.trial_seconds),
-                   0};
+    return Verification{
+        Outcome::timed_out,
+        fmt::format("one run takes {}{:.3g} s, more than the {:.3g} s a trial may",
+                    *ended ? "" : "more than ", took, options_.policy.trial_seconds),
+        0};
   }
   auto scratched = scratch.complaint();
   if (!scratched) return failed(scratched);
-  Result<Verdict> verdict = Verdict{Outcome::wrong, *scratched, 0};
+  Result<Verification> verdict = Verification{Outcome::wrong, *scratched, 0};
   if (scratched->empty())
     verdict =
         kernels_ != nullptr ? check_on_device(on, poison, full, saved) : check_on_host(on, poison);
@@ -374,8 +376,8 @@ Result<Verdict> CudaRunner::run_case(const Plan& plan, const DeviceScratch& scra
   return verdict;
 }
 
-Result<Verdict> CudaRunner::verify_all(const Plan& plan, bool full) {
-  Verdict verdict;
+Result<Verification> CudaRunner::verify_all(const Plan& plan, bool full) {
+  Verification verdict;
   std::optional<DeviceScratch> main_scratch;
   cuda::DeviceBuffer saved;
   for (std::size_t i = 0; i < cases_.size(); ++i) {
@@ -409,7 +411,7 @@ Result<Verdict> CudaRunner::verify_all(const Plan& plan, bool full) {
   return again;
 }
 
-Verdict CudaRunner::verify(const BuiltCandidate& candidate, bool full) {
+Verification CudaRunner::verify(const BuiltCandidate& candidate, bool full) {
   if (!broken_.empty()) return {Outcome::crashed, broken_, 0};
   if (problem_.is_empty()) return {};
   auto context = cuda::Context::enter(device_.ordinal);
@@ -418,7 +420,7 @@ Verdict CudaRunner::verify(const BuiltCandidate& candidate, bool full) {
   auto plan = Plan::load(problem_, candidate, device_);
   watch(0);
   if (!plan) {
-    Verdict verdict = verdict_of(plan.error());
+    Verification verdict = verdict_of(plan.error());
     if (broken_.empty()) verdict.outcome = Outcome::build_failed;
     return verdict;
   }

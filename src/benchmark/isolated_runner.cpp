@@ -89,7 +89,7 @@ class IsolatedRunner : public TrialRunner {
       : TrialRunner(problem, device, options), host_(host) {}
   ~IsolatedRunner() override { host_.tell(MessageWriter(MessageKind::finish).bytes()); }
 
-  Verdict verify(const BuiltCandidate& candidate, bool full) override {
+  Verification verify(const BuiltCandidate& candidate, bool full) override {
     const std::int64_t number = next_number();
     MessageWriter request(MessageKind::verify);
     request.put(number).put(full);

@@ -22,7 +22,7 @@
 namespace culet {
 
 /// What came of verifying a candidate.
-struct Verdict {
+struct Verification {
   Outcome outcome = Outcome::measured;  ///< `measured` here means: correct, may be timed
   std::string reason;  ///< "D[12,40] of batch 0 is 3.5, should be 7 (tolerance 0.03)"
   double error = 0;    ///< largest |got - reference| / tolerance
@@ -55,7 +55,7 @@ class TrialRunner {
   /// Runs the candidate once on poisoned output and compares with the independent reference.
   /// `full`: every element; otherwise sampled tiles that include every edge where the output is
   /// large.
-  virtual Verdict verify(const BuiltCandidate& candidate, bool full) = 0;
+  virtual Verification verify(const BuiltCandidate& candidate, bool full) = 0;
 
   /// One round of a candidate's timing: seconds of one run. Keeps it loaded until leave(), so the
   /// candidate must stay where it is. Errors: out_of_budget where it did not end, build_failed

@@ -108,10 +108,10 @@ Result<BuiltCandidate> decode_candidate(MessageReader& reader);
 
 /// Answer to whatever was asked.
 struct Reply {
-  Result<void> ok;     ///< of setup and sample
-  Verdict verdict;     ///< of verify
-  double seconds = 0;  ///< of sample
-  bool usable = true;  ///< TrialRunner::usable(): false asks for a new worker
+  Result<void> ok;       ///< of setup and sample
+  Verification verdict;  ///< of verify
+  double seconds = 0;    ///< of sample
+  bool usable = true;    ///< TrialRunner::usable(): false asks for a new worker
 };
 std::string encode(const Reply& reply);
 Result<Reply> decode_reply(MessageReader& reader);

@@ -269,7 +269,7 @@ std::vector<int> TuneRun::verify(TrialRunner& runner) {
       continue;
     }
     say("verify", done++, count);
-    const Verdict verdict = runner.verify(built, !trial.from_cache);
+    const Verification verdict = runner.verify(built, !trial.from_cache);
     trial.from_cache = false;
     trial.error = verdict.error;
     if (verdict.outcome == Outcome::measured) {

@@ -50,7 +50,7 @@ void verify_backends(const std::string& text) {
       ADD_FAILURE() << text << ' ' << ranked.candidate.text() << ": " << built.error().message;
       continue;
     }
-    const Verdict verdict = runner->verify(*built, true);
+    const Verification verdict = runner->verify(*built, true);
     largest[backend] = std::max(largest[backend], verdict.error);
     EXPECT_EQ(verdict.outcome, Outcome::measured)
         << text << ' ' << ranked.candidate.text() << ": " << verdict.reason;

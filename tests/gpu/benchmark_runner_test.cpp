@@ -30,11 +30,12 @@ std::unique_ptr<TrialRunner> runner_for(const std::string& text, RunnerOptions o
   return take(make_trial_runner(take(Problem::parse(text)), *gpu(), options));
 }
 
-Verdict verdict_of(const std::string& entry, const std::string& text = kProblem, bool full = true) {
+Verification verdict_of(const std::string& entry, const std::string& text = kProblem,
+                        bool full = true) {
   return runner_for(text)->verify(planted(entry, take(Problem::parse(text))), full);
 }
 
-void expect_wrong(const Verdict& verdict, const std::string& says) {
+void expect_wrong(const Verification& verdict, const std::string& says) {
   EXPECT_EQ(verdict.outcome, Outcome::wrong);
   EXPECT_NE(verdict.reason.find(says), std::string::npos) << verdict.reason;
 }
@@ -43,7 +44,7 @@ TEST(CudaRunner, CorrectPasses) {
   CULET_NEEDS_COMPILER();
   for (const std::string text : {kProblem, "1x1x1:f32", "5x3x0:f32", "16x300x131:f32:aligna=4",
                                  "300x200x64:f32", "20x30x40:f32:m=1..50"}) {
-    const Verdict verdict = verdict_of("correct", text);
+    const Verification verdict = verdict_of("correct", text);
     EXPECT_EQ(verdict.outcome, Outcome::measured) << text << ": " << verdict.reason;
     EXPECT_LE(verdict.error, 1);
   }
@@ -160,8 +161,8 @@ TEST(CudaRunnerDeathTest, StickyErrorsAreSaid) {
       {
         const Problem p = *Problem::parse(kProblem);
         auto runner = runner_for(kProblem);
-        const Verdict crash = runner->verify(planted("illegal_address", p), true);
-        const Verdict after = runner->verify(planted("correct", p), true);
+        const Verification crash = runner->verify(planted("illegal_address", p), true);
+        const Verification after = runner->verify(planted("correct", p), true);
         std::fprintf(stderr, "first: %s; then: %s\n", crash.reason.c_str(), after.reason.c_str());
         std::_Exit(crash.outcome == Outcome::crashed && after.outcome == Outcome::crashed ? 0 : 1);
       },

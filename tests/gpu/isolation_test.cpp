@@ -43,7 +43,7 @@ RunnerOptions quick(double trial_seconds) {
   return options;
 }
 
-void expect(const Verdict& verdict, Outcome outcome, const std::string& says) {
+void expect(const Verification& verdict, Outcome outcome, const std::string& says) {
   EXPECT_EQ(to_string(verdict.outcome), to_string(outcome)) << verdict.reason;
   EXPECT_NE(verdict.reason.find(says), std::string::npos) << verdict.reason;
 }
@@ -62,10 +62,10 @@ TEST(Isolation, EveryFaultCostsItsCandidateOnly) {
   const BuiltCandidate correct = planted("correct", p);
   const auto verdict = [&](const std::string& entry) {
     const auto start = Clock::now();
-    const Verdict found = runner->verify(planted(entry, p), true);
+    const Verification found = runner->verify(planted(entry, p), true);
     const double took = seconds_since(start);
     const auto again = Clock::now();
-    const Verdict after = runner->verify(correct, true);
+    const Verification after = runner->verify(correct, true);
     EXPECT_EQ(after.outcome, Outcome::measured) << "after " << entry << ": " << after.reason;
     std::printf("  %-16s %-10s in %.2f s, the next one in %.2f s: %s\n", entry.c_str(),
                 std::string(to_string(found.outcome)).c_str(), took, seconds_since(again),

@@ -9,16 +9,16 @@ namespace {
 
 constexpr const char* kProblem = "37x45x70:f32:lda=75:ldb=72:ldd=50";
 
-Verdict verdict_of(const std::string& entry, const std::string& problem = kProblem,
-                   bool full = true) {
+Verification verdict_of(const std::string& entry, const std::string& problem = kProblem,
+                        bool full = true) {
   const Planted planted(entry);
   EXPECT_TRUE(planted.ok) << planted.reason;
   if (!planted.ok) return {};
   auto runner = runner_for(problem);
-  return runner == nullptr ? Verdict{} : runner->verify(planted.candidate, full);
+  return runner == nullptr ? Verification{} : runner->verify(planted.candidate, full);
 }
 
-void expect_wrong(const Verdict& verdict, const std::string& says) {
+void expect_wrong(const Verification& verdict, const std::string& says) {
   EXPECT_EQ(verdict.outcome, Outcome::wrong);
   EXPECT_NE(verdict.reason.find(says), std::string::npos) << verdict.reason;
 }
@@ -26,14 +26,14 @@ void expect_wrong(const Verdict& verdict, const std::string& says) {
 TEST(CpuRunner, CorrectPasses) {
   for (const std::string problem :
        {kProblem, "1x1x1:f32", "5x3x0:f32", "64x64x64x3:f32", "16x300x130:f32:aligna=4:alignd=4"}) {
-    const Verdict verdict = verdict_of("correct", problem);
+    const Verification verdict = verdict_of("correct", problem);
     EXPECT_EQ(verdict.outcome, Outcome::measured) << problem << ": " << verdict.reason;
     EXPECT_LE(verdict.error, 1);
   }
 }
 
 TEST(CpuRunner, OneWrongElementAnywhere) {
-  const Verdict verdict = verdict_of("one_element");
+  const Verification verdict = verdict_of("one_element");
   expect_wrong(verdict, "D[18,15] of batch 0 is ");
   expect_wrong(verdict, "should be ");
   EXPECT_GT(verdict.error, 1);
@@ -78,7 +78,7 @@ TEST(CpuRunner, TheWholeRangeOfM) {
   const Planted fixed("ignores_m", 16);
   ASSERT_TRUE(fixed.ok) << fixed.reason;
   EXPECT_EQ(runner_for("16x20x30:f32")->verify(fixed.candidate, true).outcome, Outcome::measured);
-  const Verdict ranged = runner_for("16x20x30:f32:m=1..40")->verify(fixed.candidate, true);
+  const Verification ranged = runner_for("16x20x30:f32:m=1..40")->verify(fixed.candidate, true);
   expect_wrong(ranged, "m=");
 }
 
@@ -91,7 +91,7 @@ TEST(CpuRunner, TooSlowIsTimedOut) {
   ASSERT_TRUE(planted.ok) << planted.reason;
   RunnerOptions options;
   options.policy.trial_seconds = 0.01;
-  const Verdict verdict = runner_for(kProblem, options)->verify(planted.candidate, true);
+  const Verification verdict = runner_for(kProblem, options)->verify(planted.candidate, true);
   EXPECT_EQ(verdict.outcome, Outcome::timed_out) << verdict.reason;
 }
 

@@ -85,7 +85,7 @@ class Isolation : public testing::Test {
     return made ? std::move(*made) : nullptr;
   }
 
-  static void expect(const Verdict& verdict, Outcome outcome, const std::string& says) {
+  static void expect(const Verification& verdict, Outcome outcome, const std::string& says) {
     EXPECT_EQ(verdict.outcome, outcome) << verdict.reason;
     EXPECT_NE(verdict.reason.find(says), std::string::npos) << verdict.reason;
   }
@@ -104,8 +104,8 @@ TEST_F(Isolation, EveryFaultCostsItsCandidateOnly) {
   const auto verdict = [&](const std::string& entry) {
     const Deadly deadly(entry);
     EXPECT_TRUE(deadly.ok) << deadly.reason;
-    const Verdict found = runner->verify(deadly.candidate, true);
-    const Verdict after = runner->verify(correct.candidate, true);
+    const Verification found = runner->verify(deadly.candidate, true);
+    const Verification after = runner->verify(correct.candidate, true);
     EXPECT_EQ(after.outcome, Outcome::measured) << "after " << entry << ": " << after.reason;
     return found;
   };
@@ -166,7 +166,7 @@ TEST_F(Isolation, NobodyIsBlamedForWhatAnotherDid) {
   const Deadly killer("kills_the_next"), innocent("takes_a_while");
   const int before = host_.started();
   EXPECT_EQ(runner->verify(killer.candidate, true).outcome, Outcome::measured);
-  const Verdict verdict = runner->verify(innocent.candidate, true);
+  const Verification verdict = runner->verify(innocent.candidate, true);
   EXPECT_EQ(verdict.outcome, Outcome::measured) << verdict.reason;
   EXPECT_EQ(host_.started(), before + 1);
 }
