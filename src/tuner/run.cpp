@@ -297,9 +297,10 @@ void TuneRun::race(TrialRunner& runner, const std::vector<int>& entrants) {
   say("time", 0, 1);
   const auto results =
       runner.race(racers, droppable, [&](int round, int total) { say("time", round, total); });
-  if (!runner.notes().empty())
-    note(fmt::format("{}: the device was held back while timing: {}", report_.problem.text(),
-                     runner.notes()));
+  // Large problems reach the power cap one after the other: said once.
+  if (!runner.notes().empty() && state_.noted.insert(runner.notes()).second)
+    note(fmt::format("the device was held back while timing ({}), first with {}", runner.notes(),
+                     report_.problem.text()));
   for (std::size_t i = 0; i < results.size(); ++i) {
     Trial& trial = report_.trials[static_cast<std::size_t>(entrants[i])];
     trial.outcome = results[i].outcome;

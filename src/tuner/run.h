@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,8 @@ struct TunerState {
   std::shared_ptr<Cache> cache;
   std::unique_ptr<Compiler> compiler;
   std::atomic<std::int64_t> timed{0};
-  std::mutex measuring;  ///< held by the run that uses the worker
+  std::mutex measuring;         ///< held by the run that uses what follows
+  std::set<std::string> noted;  ///< TrialRunner::notes() the user was told
   WorkerHost workers;
 };
 
