@@ -34,15 +34,20 @@ std::optional<Features> features_of(const StreamConfig& c, const Problem& p,
   f.l2_bytes = count(tiles) * (count(c.rows) + count(shape.width) / c.share) * k_bytes;
   f.shared_bytes = instructions * count(64 + shape.narrow()) * 32;
   f.tiles = count(tiles * c.cluster);
-  // Clusters above two do not fill every GPC: 132 multiprocessors hold 120 blocks in clusters of
-  // four or eight.
-  const double usable = c.cluster * c.share > 2 && resident == 1 ? 0.9 : 1.0;
+  // GPCs of 16 or 18 multiprocessors: clusters of four or eight leave some idle, one block a
+  // multiprocessor 120 of 132, two 240 of 264 (cudaOccupancyMaxActiveClusters).
+  const double usable = c.cluster * c.share > 2 ? 0.909 : 1.0;
   f.slots = count(device.units * resident) * usable;
-  f.bytes_in_flight = std::min(busy, 2.0) * count(c.stages * shape.stage_b());
+  f.bytes_in_flight = std::min(busy, 2.0) * 1.6 * count(c.stages * shape.stage_b());
+  // One cluster too many runs alone, after all others.
+  const double read_seconds = f.dram_bytes / device.dram_bytes_per_s;
+  const double late = c.cluster * c.share > 1 && f.tiles > f.slots && f.tiles < 2 * f.slots
+                          ? 0.25 * read_seconds
+                          : 0;
   const double m8 = count(shape.width) / 8;
   // Prototypes: barriers and the first copy 0.6 us; a cluster's barriers and remote reads 0.7 us
   // and 0.1 us for every 8 rows of A; parts of several warpgroups 0.1 us.
-  f.extra_seconds = 0.6e-6 + (c.cluster > 1 ? 0.7e-6 + 0.1e-6 * (m8 - 1) : 0) +
+  f.extra_seconds = late + 0.6e-6 + (c.cluster > 1 ? 0.7e-6 + 0.1e-6 * (m8 - 1) : 0) +
                     (c.share > 1 ? 0.3e-6 : 0) + 0.1e-6 * count(c.groups - 1) +
                     (c.boxes == 2 ? 0 : 0.1e-6);
   return f;
