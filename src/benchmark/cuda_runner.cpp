@@ -361,8 +361,9 @@ Result<Verification> CudaRunner::run_case(const Plan& plan, const DeviceScratch&
   if (!*ended || took > options_.policy.trial_seconds) {
     return Verification{
         Outcome::timed_out,
-        fmt::format("one run takes {}{:.3g} s, more than the {:.3g} s a trial may",
-                    *ended ? "" : "more than ", took, options_.policy.trial_seconds),
+        fmt::format(*ended ? "one run takes {:.3g} s, more than the {:.3g} s a trial may"
+                           : "a run did not end in {:.3g} s; a trial may take {:.3g} s",
+                    took, options_.policy.trial_seconds),
         0};
   }
   auto scratched = scratch.complaint();

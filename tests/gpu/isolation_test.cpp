@@ -73,7 +73,7 @@ TEST(Isolation, EveryFaultCostsItsCandidateOnly) {
     return found;
   };
   expect(verdict("illegal_address"), Outcome::crashed, "");
-  expect(verdict("spins"), Outcome::timed_out, "one run takes more than 2");
+  expect(verdict("spins"), Outcome::timed_out, "a run did not end in 2");
   expect(verdict("one_element"), Outcome::wrong, "D[38,30] of batch 0 is ");
   expect(verdict("nan_element"), Outcome::wrong, "NaN");
   expect(verdict("writes_padding"), Outcome::wrong, "overwritten");
