@@ -80,6 +80,32 @@ constexpr const char* kCacheExamples =
     "  culet cache import tuned.json --relax driver       what holds here, whatever the driver\n"
     "  culet cache merge /mnt/a/culet /mnt/b/culet        other stores into this one\n";
 
+constexpr const char* kPinExamples =
+    "Examples:\n"
+    "  culet pin                                          what is pinned\n"
+    "  culet pin 16x4096x4096:bf16 'simt{kernel=tile tile=16x64x16 thread=2x4}'\n"
+    "  culet pin 16x4096x4096:bf16 --remove\n"
+    "A pinned candidate is verified and timed like any other, and chosen if it is correct.\n";
+
+constexpr const char* kDenyExamples =
+    "Examples:\n"
+    "  culet deny                                         what is denied\n"
+    "  culet deny onednn                                  a backend\n"
+    "  culet deny 'openblas{call=gemm threads=1}'         a candidate\n"
+    "  culet deny onednn --remove\n"
+    "What is denied is listed with that reason, and neither tried nor chosen.\n";
+
+constexpr const char* kForgetExamples =
+    "Examples:\n"
+    "  culet forget 16x4096x4096:bf16                     it is tuned anew next time\n"
+    "Trials and selections go, on any device; compiled code and a pin of the problem stay.\n";
+
+constexpr const char* kCompareExamples =
+    "Examples:\n"
+    "  culet compare old.json new.json                    of `culet tune --format json -o FILE`\n"
+    "  culet compare old.json new.json --slack 5 || echo slower\n"
+    "Slower is what takes longer by more than the slack, with intervals that do not overlap.\n";
+
 constexpr const char* kDoctorExamples =
     "Examples:\n"
     "  culet doctor\n"
@@ -193,6 +219,35 @@ void add_cache_verbs(CLI::App* app, Arguments* a) {
   allow_code(merge);
 }
 
+/// What a user decides beside what was measured.
+void add_decisions(CLI::App* app, Arguments* a) {
+  CLI::App* pin =
+      add_verb(app, "pin", "Give a problem a candidate of your own choice", kPinExamples);
+  pin->add_option("PROBLEM", a->problem, "Problem text; none: list what is pinned")->type_name("");
+  pin->add_option("CANDIDATE", a->candidate, "Candidate as reports print it")->type_name("");
+  pin->add_flag("--remove", a->remove, "Take the pin of the problem back");
+  add_device(pin, a,
+             "Device to check the candidate for: cpu, cpu:THREADS or cuda:N (the backend's)");
+  add_cache(pin, a);
+  pin->callback([a] {
+    a->verb = Verb::pin;
+    if (!a->problem.empty()) a->problems = {a->problem};
+  });
+
+  CLI::App* deny = add_verb(app, "deny", "Leave a candidate or a backend out", kDenyExamples);
+  deny->add_option("NAME", a->denied, "Backend, or candidate as reports print it; none: list them")
+      ->type_name("");
+  deny->add_flag("--remove", a->remove, "Allow it again");
+  add_cache(deny, a);
+  deny->callback([a] { a->verb = Verb::deny; });
+
+  CLI::App* forget =
+      add_verb(app, "forget", "Delete what was measured for a problem", kForgetExamples);
+  forget->add_option("PROBLEM", a->problems, "Problem text")->type_name("")->required();
+  add_cache(forget, a);
+  forget->callback([a] { a->verb = Verb::forget; });
+}
+
 void define(CLI::App* app, Arguments* a) {
   const auto on = [a](CLI::App* verb, Verb value) {
     verb->callback([a, value] { a->verb = value; });
@@ -250,6 +305,19 @@ void define(CLI::App* app, Arguments* a) {
   on(explain, Verb::explain);
 
   add_cache_verbs(app, a);
+  add_decisions(app, a);
+  CLI::App* compare = add_verb(
+      app, "compare", "Compare two reports; status 7 if something became slower", kCompareExamples);
+  compare->add_option("OLD", a->before, "Report of `culet tune --format json`")
+      ->type_name("")
+      ->required();
+  compare->add_option("NEW", a->after, "The one to judge")->type_name("")->required();
+  compare->add_option("--slack", a->slack, "Differences up to this are none (2)")
+      ->type_name("PERCENT");
+  compare->add_option("--format", a->format, "table or json")->type_name("FORMAT");
+  compare->add_option("-o,--output", a->output, "File to write, instead of standard output")
+      ->type_name("FILE");
+  on(compare, Verb::compare);
   CLI::App* doctor =
       add_verb(app, "doctor", "Show what is found on this machine, and how to get what is missing",
                kDoctorExamples);
@@ -286,8 +354,9 @@ void trim(Arguments* a) {
   };
   for (std::string& problem : a->problems) strip(problem);
   for (std::string& candidate : a->candidates) strip(candidate);
-  for (std::string* text : {&a->shapes, &a->m, &a->device, &a->format, &a->output, &a->budget,
-                            &a->seed, &a->cache, &a->max_memory}) {
+  for (std::string* text :
+       {&a->shapes, &a->m, &a->device, &a->format, &a->output, &a->budget, &a->seed, &a->cache,
+        &a->max_memory, &a->slack, &a->candidate, &a->denied}) {
     strip(*text);
   }
   for (std::optional<std::string>* text : {&a->top, &a->backends, &a->dump, &a->isolation}) {

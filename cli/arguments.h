@@ -12,7 +12,20 @@
 
 namespace culet::cli {
 
-enum class Verb : std::uint8_t { tune, rank, list, bench, explain, cache, doctor, env };
+enum class Verb : std::uint8_t {
+  tune,
+  rank,
+  list,
+  bench,
+  explain,
+  cache,
+  pin,
+  deny,
+  forget,
+  compare,
+  doctor,
+  env
+};
 
 struct Arguments {
   Verb verb = Verb::tune;
@@ -42,6 +55,11 @@ struct Arguments {
   bool any = false;                ///< cache import: entries of other machines, too
   bool code = false;               ///< cache export: with compiled code
   bool allow_code = false;         ///< compiled code of another store is taken
+  std::string before, after;       ///< compare: files
+  std::string slack;               ///< compare: per cent
+  std::string problem, candidate;  ///< pin
+  std::string denied;              ///< deny: a backend or a candidate
+  bool remove = false;             ///< pin, deny: take it back
   bool markdown = false;
 };
 

@@ -28,6 +28,14 @@ int run(const culet::cli::Arguments& arguments) {
       return culet::cli::run_explain(arguments);
     case Verb::cache:
       return culet::cli::run_cache(arguments);
+    case Verb::pin:
+      return culet::cli::run_pin(arguments);
+    case Verb::deny:
+      return culet::cli::run_deny(arguments);
+    case Verb::forget:
+      return culet::cli::run_forget(arguments);
+    case Verb::compare:
+      return culet::cli::run_compare(arguments);
     case Verb::doctor:
       return culet::cli::run_doctor(arguments);
     case Verb::env:

@@ -220,6 +220,9 @@ Result<Session> open_session(const Arguments& arguments) {
   auto options = parse_options(arguments, session.registry);
   if (!options) return tl::unexpected(options.error());
   session.options = std::move(*options);
+  auto overrides = load_overrides(arguments.cache);
+  if (!overrides) return tl::unexpected(overrides.error());
+  session.options.overrides = std::move(*overrides);
   const auto budget = positive("--budget", arguments.budget, "seconds");
   if (!budget) return tl::unexpected(budget.error());
   session.budget_seconds = *budget;

@@ -14,6 +14,10 @@ int run_bench(const Arguments& arguments);
 int run_explain(const Arguments& arguments);
 int run_list(const Arguments& arguments);
 int run_cache(const Arguments& arguments);
+int run_pin(const Arguments& arguments);
+int run_deny(const Arguments& arguments);
+int run_forget(const Arguments& arguments);
+int run_compare(const Arguments& arguments);
 int run_doctor(const Arguments& arguments);
 int run_env(const Arguments& arguments);
 

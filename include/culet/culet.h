@@ -7,6 +7,7 @@
 #include "culet/backend.h"      // IWYU pragma: export
 #include "culet/cache.h"        // IWYU pragma: export
 #include "culet/candidate.h"    // IWYU pragma: export
+#include "culet/compare.h"      // IWYU pragma: export
 #include "culet/device.h"       // IWYU pragma: export
 #include "culet/doctor.h"       // IWYU pragma: export
 #include "culet/dtype.h"        // IWYU pragma: export
@@ -15,6 +16,7 @@
 #include "culet/exchange.h"     // IWYU pragma: export
 #include "culet/host_kernel.h"  // IWYU pragma: export
 #include "culet/matmul.h"       // IWYU pragma: export
+#include "culet/overrides.h"    // IWYU pragma: export
 #include "culet/plan.h"         // IWYU pragma: export
 #include "culet/problem.h"      // IWYU pragma: export
 #include "culet/ranking.h"      // IWYU pragma: export

@@ -9,11 +9,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "culet/cache.h"
+#include "culet/overrides.h"
 #include "culet/plan.h"
 #include "culet/registry.h"
 #include "culet/report.h"
@@ -56,13 +58,14 @@ struct MeasurePolicy {
 enum class Isolation : std::uint8_t {
   process,  ///< in a worker process: a crash or a hang costs the candidate only. Where no worker
             ///< can be started, in this process, which Observer::warning() tells once
-  none,  ///< in this process
+  none,     ///< in this process
 };
 Result<Isolation> parse_isolation(std::string_view text);
 
 struct TuneOptions {
   int top = 5;  ///< candidates compiled per ranked backend; -1 for all
   BackendFilter backends;
+  Overrides overrides;          ///< pins and denials, see load_overrides()
   std::uint64_t seed = 1;       ///< of the operands
   double budget_seconds = 0;    ///< wall time for tune(); 0 without limit
   double max_memory_bytes = 0;  ///< for operands and their rotation; 0: half of what is free
@@ -101,6 +104,9 @@ class Tuner {
   Result<Plan> plan(const Problem& problem, const Candidate& candidate);
   /// Plans for intervals of the problem's m range, tuned at representative values of m.
   Result<PlanTable> plan_table(const Problem& problem, Observer* observer = nullptr);
+
+  /// What the store knows of a candidate as it would be measured here.
+  std::optional<Trial> stored_trial(const Problem& problem, const Candidate& candidate);
 
   const Registry& registry() const;
   const DeviceSpec& device() const;

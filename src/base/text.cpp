@@ -4,6 +4,7 @@
 // See text.h.
 #include "base/text.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace culet {
@@ -32,6 +33,14 @@ IntParse parse_int(std::string_view text, std::int64_t* value) {
     return IntParse::not_a_number;
   }
   return code == std::errc() ? IntParse::ok : IntParse::too_large;
+}
+
+std::string line_and_column(std::string_view text, std::size_t at) {
+  const std::string_view before = text.substr(0, at);
+  const std::size_t newline = before.rfind('\n');
+  const std::size_t start = newline == std::string_view::npos ? 0 : newline + 1;
+  return "line " + std::to_string(std::count(before.begin(), before.end(), '\n') + 1) +
+         ", column " + std::to_string(before.size() - start + 1);
 }
 
 std::string shown(std::string_view text, std::size_t limit) {

@@ -22,6 +22,9 @@ enum class IntParse : std::uint8_t { ok, not_a_number, too_large };
 /// A whole decimal number and nothing else.
 IntParse parse_int(std::string_view text, std::int64_t* value);
 
+/// "line 3, column 7" of the byte at a place in a text; counted from 1.
+std::string line_and_column(std::string_view text, std::size_t at);
+
 /// Untrusted text for an error message: one line, printable, at most `limit` characters.
 std::string shown(std::string_view text, std::size_t limit = 40);
 

@@ -352,11 +352,7 @@ Result<StoreContents> exchange_entries(std::string_view text, const std::string&
   } catch (const Wrong& found) {
     return wrong(found.place, found.what);
   } catch (const json::parse_error& error) {
-    const std::string_view before = text.substr(0, error.byte == 0 ? 0 : error.byte - 1);
-    const auto line = std::count(before.begin(), before.end(), '\n') + 1;
-    const std::size_t start = before.rfind('\n');
-    const std::size_t column = before.size() - (start == std::string_view::npos ? 0 : start + 1);
-    return wrong(fmt::format("line {}, column {}", line, column + 1), "this is not JSON");
+    return wrong(line_and_column(text, error.byte == 0 ? 0 : error.byte - 1), "this is not JSON");
   } catch (const json::exception& error) {  // a number that fits no double
     return wrong("", shown(error.what(), 200));
   }

@@ -3,18 +3,13 @@
 //
 // Opening the store and keeping it open: folder and lock, moving a damaged file aside, forks, and
 // warnings.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <chrono>
-#include <cstring>
 #include <filesystem>
-#include <thread>
 
 #include "base/files.h"
+#include "cache/file_lock.h"
 #include "cache/file_system.h"
 #include "cache/sqlite_cache.h"
 #include "cache/store_path.h"
@@ -23,41 +18,6 @@ namespace culet {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Opening takes milliseconds; a lock held longer belongs to a stopped process.
-constexpr std::chrono::seconds kLockPatience{10};
-
-/// Held while the store's file is opened, made or moved aside, so that no process moves the fresh
-/// file of another.
-class OpeningLock {
- public:
-  static Result<OpeningLock> acquire(const std::string& path) {
-    OpeningLock lock;
-    lock.fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (lock.fd_ < 0) {
-      return fail(ErrorCode::io, fmt::format("cache: cannot open {}: {}", path, strerror(errno)));
-    }
-    const auto give_up = std::chrono::steady_clock::now() + kLockPatience;
-    while (::flock(lock.fd_, LOCK_EX | LOCK_NB) != 0) {
-      if (errno != EWOULDBLOCK && errno != EINTR) break;  // no locks here: as good as it gets
-      if (std::chrono::steady_clock::now() > give_up) {
-        return fail(ErrorCode::io, fmt::format("cache: {} is held by another process for over {} s",
-                                               path, kLockPatience.count()));
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-    return lock;
-  }
-  OpeningLock(OpeningLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  OpeningLock& operator=(OpeningLock&&) = delete;
-  ~OpeningLock() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-
- private:
-  OpeningLock() = default;
-  int fd_ = -1;
-};
 
 /// culet.sqlite.damaged, then culet.sqlite.2.damaged and so on: an earlier one is never replaced.
 std::string damaged_name(const std::string& path) {
@@ -100,7 +60,7 @@ Result<std::shared_ptr<Cache>> SqliteCache::open(const std::string& folder,
 }
 
 Result<void> SqliteCache::reopen() {
-  auto lock = OpeningLock::acquire(path_ + ".lock");
+  auto lock = FileLock::acquire(path_ + ".lock");
   if (!lock) return open_to_read(lock.error());
   return open_locked();
 }
@@ -180,7 +140,7 @@ void SqliteCache::settle(DbStatus status, std::string_view doing) {
 }
 
 Result<void> SqliteCache::replace_damaged(const Database& damaged, const std::string& message) {
-  auto lock = OpeningLock::acquire(path_ + ".lock");
+  auto lock = FileLock::acquire(path_ + ".lock");
   if (!lock) return tl::unexpected(lock.error());
   if (damaged.is_at(path_)) {  // another process may have moved it already
     auto moved = move_aside(path_);

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <map>
@@ -172,12 +173,30 @@ Result<Candidate> on_miss(Tuner& tuner, const Problem& problem, OnMiss policy) {
     return report->choice()->candidate;
   }
   const auto found = tuner.registry().discover(problem, tuner.device(), tuner.options().backends);
+  const auto allowed = [&](const RankedCandidate& item) {
+    return tuner.options().overrides.denied(item.candidate).empty();
+  };
   for (const RankedCandidate& item : found) {
-    if (item.vendor == (policy == OnMiss::vendor)) return item.candidate;
+    if (item.vendor == (policy == OnMiss::vendor) && allowed(item)) return item.candidate;
   }
-  if (!found.empty()) return found.front().candidate;
+  const auto first = std::find_if(found.begin(), found.end(), allowed);
+  if (first != found.end()) return first->candidate;
   return fail(ErrorCode::no_candidate,
               fmt::format("{}: no backend can compute it", problem.text()));
+}
+
+/// What was chosen before: what the user pinned, where it was found correct here, else the newest
+/// selection, unless it is denied.
+std::optional<Candidate> known_choice(Tuner& tuner, const Problem& problem) {
+  const Overrides& overrides = tuner.options().overrides;
+  const Candidate* pinned = overrides.pinned(problem, tuner.device().kind);
+  if (pinned != nullptr && overrides.denied(*pinned).empty()) {
+    const auto trial = tuner.stored_trial(problem, *pinned);
+    if (trial && trial->outcome == Outcome::measured) return *pinned;
+  }
+  auto selected = tuner.cache().find_any_selection(problem, tuner.device().identity());
+  if (selected && !overrides.denied(*selected).empty()) return std::nullopt;
+  return selected;
 }
 
 Result<Operator> make_operator(const Problem& problem, const MatmulOptions& options) {
@@ -196,8 +215,11 @@ Result<Operator> make_operator(const Problem& problem, const MatmulOptions& opti
   Registry registry = Registry::standard();
   auto tuning = options_from_environment(registry);
   if (!tuning) return tl::unexpected(tuning.error());
+  auto overrides = load_overrides(options.cache);
+  if (!overrides) return tl::unexpected(overrides.error());
+  tuning->overrides = std::move(*overrides);
   Tuner tuner(std::move(registry), *device, std::move(*tuning), *cache);
-  if (const auto known = (*cache)->find_any_selection(problem, device->identity())) {
+  if (const auto known = known_choice(tuner, problem)) {
     if (auto plan = tuner.plan(problem, *known)) {
       return Operator{*plan, device->kind, plan->workspace()};
     }  // a selection that no longer builds (another library version) is a miss

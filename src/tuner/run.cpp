@@ -121,12 +121,13 @@ Result<void> TuneRun::rank() {
     trial.order = static_cast<int>(report_.trials.size());
     report_.trials.push_back(std::move(trial));
   }
+  set_denied_aside();
   for (const Answer& answer : answers) {
     if (!answer.support.yes) {
       report_.refusals.push_back({std::string(answer.backend->name()), answer.support.reason});
     } else if (!offers(*answer.backend)) {
       report_.refusals.push_back(
-          {std::string(answer.backend->name()), "it has no configuration for this problem"});
+          {std::string(answer.backend->name()), why_nothing(answer.backend->name())});
     }
   }
   report_.rank_seconds = seconds_since(begin);
@@ -184,6 +185,7 @@ void TuneRun::shortlist() {
     trial.reason.clear();
     active_.push_back(i);
   }
+  add_pinned();
   std::sort(active_.begin(), active_.end());
 }
 
@@ -201,6 +203,11 @@ Result<void> TuneRun::shortlist(const std::vector<Candidate>& wanted) {
     }
   }
   for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (!found[i] && !state_.options.overrides.denied(wanted[i]).empty()) {
+      return fail(
+          ErrorCode::invalid_argument,
+          fmt::format("candidate '{}' is denied; `culet deny` lists what is", wanted[i].text()));
+    }
     if (!found[i]) {
       return fail(
           ErrorCode::invalid_argument,
@@ -368,6 +375,7 @@ void TuneRun::select() {
     report_.why = halted() ? "stopped before a candidate was timed"
                            : "no candidate was both correct and timed";
   }
+  apply_pin();
   report_.from_cache = stored_only_;
 }
 
@@ -396,6 +404,7 @@ TuneReport TuneRun::take_report() {
       sorted.chosen = static_cast<int>(position);
     sorted.trials.push_back(std::move(report_.trials[order[position]]));
   }
+  for (Trial& trial : denied_) sorted.trials.push_back(std::move(trial));
   sorted.total_seconds = seconds_since(start_);
   return sorted;
 }

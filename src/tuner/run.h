@@ -61,6 +61,8 @@ class TuneRun {
   /// Every backend's reason, one a line: the detail of `no_candidate`.
   std::string refusals() const;
   bool nothing_to_try() const { return active_.empty(); }
+  /// What a candidate's time depends on beside problem and candidate.
+  Environment environment(const Candidate& candidate) const;
 
  private:
   bool halted() const;
@@ -69,6 +71,16 @@ class TuneRun {
     std::map<std::string, int> of_backend, of_shape;
   };
   bool takes(Trial& trial, bool any_shape, Taken* taken) const;
+  /// Takes what the user denied out of the report; take_report() puts it back, with the reason.
+  void set_denied_aside();
+  /// Why a backend that can compute the problem has no candidate left.
+  std::string why_nothing(std::string_view backend) const;
+  /// Puts the candidate that the user pinned on the shortlist.
+  void add_pinned();
+  /// Whether all that a pin asks for is in the store.
+  bool pin_is_answered() const;
+  /// Makes the pinned candidate the choice, or says why not.
+  void apply_pin();
   void build(const std::vector<int>& trials);
   /// Puts the fallbacks on the shortlist that are not there yet: their trials.
   std::vector<int> add_fallbacks();
@@ -76,7 +88,6 @@ class TuneRun {
   bool answered_meanwhile();
   void read_stored_trials();
   bool load_stored_trial(int index);
-  Environment environment(const Candidate& candidate) const;
   SelectionScope scope() const;
   void store_trial(const Trial& trial);
   void say(std::string_view phase, int done, int total);
@@ -98,6 +109,11 @@ class TuneRun {
   bool stored_only_ = false;
   bool measuring_ = false;  ///< compile() was reached: only a measured trial may be chosen
   int stored_choice_ = -1;  ///< the trial that a stored selection names
+  std::vector<Trial> denied_;
+  const Candidate* pin_ = nullptr;  ///< what the user pinned to the problem
+  int pinned_ = -1;                 ///< its trial; -1 where the space has it not
+  int unpinned_ = -1;               ///< what is chosen, and why, by measuring alone: what is stored
+  std::string unpinned_why_;
 };
 
 /// Builds every step of a candidate. Errors are the first failing step's.

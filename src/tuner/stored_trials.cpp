@@ -99,7 +99,8 @@ bool TuneRun::load_stored_trials() {
   reuse_ = state_.options.use_cached_trials;
   if (!reuse_) return false;
   read_stored_trials();
-  if (answered_before()) return stored_only_ = true;
+  if (answered_before() && pin_is_answered()) return stored_only_ = true;
+  stored_choice_ = -1;
   std::vector<int> missing;
   std::vector<int> stored;
   for (int i : active_) (load_stored_trial(i) ? stored : missing).push_back(i);
@@ -146,10 +147,11 @@ void TuneRun::store_trial(const Trial& trial) {
 }
 
 void TuneRun::store() {
-  if (report_.chosen < 0 || report_.from_cache || halted()) return;
-  if (report_.choice()->outcome != Outcome::measured) return;
+  if (unpinned_ < 0 || report_.from_cache || halted()) return;
+  const Trial& choice = report_.trials[static_cast<std::size_t>(unpinned_)];
+  if (choice.outcome != Outcome::measured) return;
   state_.cache->store_selection(report_.problem, scope(), state_.device.identity(),
-                                report_.choice()->candidate, report_.why);
+                                choice.candidate, unpinned_why_);
 }
 
 }  // namespace culet

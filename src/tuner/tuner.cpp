@@ -110,6 +110,11 @@ Result<TuneReport> Tuner::bench(const Problem& unchecked, const std::vector<Cand
   return run.take_report();
 }
 
+std::optional<Trial> Tuner::stored_trial(const Problem& problem, const Candidate& candidate) {
+  const TuneRun run(impl_->state, problem, nullptr);
+  return cache().find_trial(problem, candidate, run.environment(candidate));
+}
+
 Result<Plan> Tuner::plan(const Problem& problem, Observer* observer) {
   auto report = tune(problem, observer);
   if (!report) return tl::unexpected(report.error());

@@ -214,7 +214,8 @@ TEST_F(Verbs, DoctorSaysWhatIsThereAndWhatIsNot) {
 }
 
 TEST_F(Verbs, HelpOfEveryVerbHasExamples) {
-  for (const char* verb : {"tune", "rank", "list", "bench", "explain", "cache", "doctor"}) {
+  for (const char* verb : {"tune", "rank", "list", "bench", "explain", "cache", "pin", "deny",
+                           "forget", "compare", "doctor"}) {
     const Ended result = run({verb, "--help"});
     EXPECT_EQ(result.status, 0) << verb;
     EXPECT_EQ(result.err, "");
