@@ -359,12 +359,11 @@ Result<Verification> CudaRunner::run_case(const Plan& plan, const DeviceScratch&
   if (!ended) return failed(ended);
   const double took = std::chrono::duration<double>(Clock::now() - begin).count();
   if (!*ended || took > options_.policy.trial_seconds) {
-    return Verification{
-        Outcome::timed_out,
-        fmt::format(*ended ? "one run takes {:.3g} s, more than the {:.3g} s a trial may"
-                           : "a run did not end in {:.3g} s; a trial may take {:.3g} s",
-                    took, options_.policy.trial_seconds),
-        0};
+    return Verification{Outcome::timed_out,
+                        fmt::format("{} {:.3g} s; a trial may take {:.3g} s",
+                                    *ended ? "one run takes" : "a run did not end in", took,
+                                    options_.policy.trial_seconds),
+                        0};
   }
   auto scratched = scratch.complaint();
   if (!scratched) return failed(scratched);
