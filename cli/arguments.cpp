@@ -48,7 +48,8 @@ constexpr const char* kRankExamples =
     "Examples:\n"
     "  culet rank 4096x4096x4096:bf16 --device h200\n"
     "  culet rank --shapes shapes/llm-linear.shapes --m 16 --device h200 --format csv\n"
-    "  culet rank 16x4096x4096:bf16 --device my-gpu.json --top all\n";
+    "  culet rank 16x4096x4096:bf16 --device my-gpu.json --top all\n"
+    "  culet rank 16x4096x4096:bf16 --device h200 --compile\n";
 
 constexpr const char* kListExamples =
     "Examples:\n"
@@ -271,6 +272,8 @@ void define(CLI::App* app, Arguments* a) {
   add_device(rank, a, kAnyDevice);
   add_choice(rank, a);
   add_output(rank, a);
+  rank->add_flag("--compile", a->compile,
+                 "Compile what is on the shortlist, too; status 5 if something fails or spills");
   on(rank, Verb::rank);
 
   CLI::App* list =

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 #include <functional>
 
 #include "console.h"
@@ -103,6 +104,13 @@ int run_with(const Arguments& arguments, Session& session, const Work& work) {
   return outcomes.status;
 }
 
+/// Nothing on the shortlist failed to compile or compiled with spills.
+bool compiles_cleanly(const TuneReport& report) {
+  return std::none_of(report.trials.begin(), report.trials.end(), [](const Trial& trial) {
+    return trial.outcome == Outcome::build_failed || trial.reason.rfind("compiles with", 0) == 0;
+  });
+}
+
 /// Where none is named: what is stored as the choice, else the best-ranked of our own.
 Result<std::vector<Candidate>> candidates_to_bench(const Arguments& arguments,
                                                    const Session& session) {
@@ -146,9 +154,22 @@ int run_rank(const Arguments& arguments) {
   auto session = open_session(arguments);
   if (!session) return report_error(session.error());
   session->options.measure = false;
-  return run_with(arguments, *session, [](Tuner& tuner, const Problem& problem, Observer*) {
-    return tuner.rank(problem);
-  });
+  bool clean = true;
+  const std::clock_t begin = std::clock();
+  std::int64_t compiled = 0;
+  const int status =
+      run_with(arguments, *session, [&](Tuner& tuner, const Problem& problem, Observer* line) {
+        auto report = tuner.rank(problem, arguments.compile, arguments.compile ? line : nullptr);
+        compiled = tuner.counts().compiled;
+        if (report && arguments.compile) clean = clean && compiles_cleanly(*report);
+        return report;
+      });
+  if (compiled > 0) {
+    const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+    fmt::print(stderr, "culet: compiled {} kernels, {:.2f} s of CPU time each\n", compiled,
+               seconds / static_cast<double>(compiled));
+  }
+  return status == 0 && !clean ? exit_status(ErrorCode::build_failed) : status;
 }
 
 int run_bench(const Arguments& arguments) {

@@ -92,7 +92,10 @@ class Tuner {
   Result<TuneReport> tune(const Problem& problem, Observer* observer = nullptr);
 
   /// The ranked candidates, nothing compiled or run; works for a device that is not here.
-  Result<TuneReport> rank(const Problem& problem);
+  /// With `compile`, the shortlist is compiled for that device too: what does not compile, or
+  /// compiles with spills, has the reason in its trial and is told to the observer as a warning.
+  Result<TuneReport> rank(const Problem& problem, bool compile = false,
+                          Observer* observer = nullptr);
 
   /// Compiles, verifies and times exactly these candidates, and the vendor's.
   Result<TuneReport> bench(const Problem& problem, const std::vector<Candidate>& candidates,

@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include "benchmark/trial_runner.h"
+#include "compile/compile_complaint.h"
 #include "selection/selection.h"
 
 namespace culet {
@@ -225,6 +226,24 @@ void TuneRun::compile() {
   build(active_);
   if (built_.empty() && !halted()) build(add_fallbacks());
   report_.compile_seconds = seconds_since(begin);
+}
+
+void TuneRun::try_compiling() {
+  const auto begin = Clock::now();
+  build(active_);
+  report_.compile_seconds = seconds_since(begin);
+  for (const int index : active_) {
+    Trial& trial = report_.trials[static_cast<std::size_t>(index)];
+    const auto built = built_.find(index);
+    if (built != built_.end()) {
+      for (const BuiltStep& step : built->second.steps) {
+        const std::string complaint = compile_complaint(step.artifact.log);
+        if (!complaint.empty()) trial.reason = "compiles with " + complaint;
+      }
+    }
+    if (!trial.reason.empty())
+      note(fmt::format("{}: {}: {}", report_.problem.text(), trial.candidate.text(), trial.reason));
+  }
 }
 
 std::vector<int> TuneRun::add_fallbacks() {

@@ -82,14 +82,15 @@ Result<TuneReport> Tuner::tune(const Problem& unchecked, Observer* observer) {
   return report;
 }
 
-Result<TuneReport> Tuner::rank(const Problem& unchecked) {
+Result<TuneReport> Tuner::rank(const Problem& unchecked, bool compile, Observer* observer) {
   const auto problem = unchecked.validated();
   if (!problem) return tl::unexpected(problem.error());
   if (problem->is_empty()) return empty_report(*problem, device());
-  TuneRun run(impl_->state, *problem, nullptr);
+  TuneRun run(impl_->state, *problem, observer);
   if (auto ok = run.rank(); !ok) return tl::unexpected(ok.error());
   run.shortlist();
   if (run.nothing_to_try()) return tl::unexpected(no_candidate(*problem, run));
+  if (compile) run.try_compiling();
   run.select();
   return run.take_report();
 }

@@ -122,6 +122,18 @@ TEST_F(Verbs, RankNeedsNoDeviceAndNoStore) {
   EXPECT_FALSE(std::filesystem::exists(file(".cache")));
 }
 
+TEST_F(Verbs, RankCompilesForADeviceThatIsNotHere) {
+  const Ended result = run({"rank", "16x4096x4096:bf16", "--device", "h200", "--compile",
+                            "--backends", "gemv,sm90_stream", "--top", "2", "--format", "json"});
+  if (result.err.find("NVRTC") != std::string::npos) GTEST_SKIP() << result.err;
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_NE(result.err.find("culet: compiled "), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find(" s of CPU time each"), std::string::npos) << result.err;
+  EXPECT_GE(result.json()["counts"]["compiled"].get<int>(), 2);
+  for (const auto& trial : result.json()["reports"][0]["trials"])
+    EXPECT_EQ(trial["outcome"], "ranked");
+}
+
 TEST_F(Verbs, DryRunCountsAndTouchesNothing) {
   const Ended result = run(quick({"tune", "8x8x8:f32", "0x8x8:f32", "--dry-run"}));
   ASSERT_EQ(result.status, 0) << result.err;

@@ -11,34 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "compile/compile_complaint.h"
 #include "compile/compiler.h"
 #include "culet/culet.h"
 
 namespace culet::testing {
-
-/// The first thing in a ptxas log that must not be there; empty if it is clean.
-inline std::string compile_complaint(const std::string& log) {
-  for (const char* code : {"C7508", "C7509", "C7510", "C7511"}) {
-    if (log.find(code) != std::string::npos) return code;
-  }
-  const std::vector<std::string> lines = [&] {
-    std::vector<std::string> all;
-    for (std::size_t at = 0; at < log.size();) {
-      const std::size_t end = std::min(log.find('\n', at), log.size());
-      all.push_back(log.substr(at, end - at));
-      at = end + 1;
-    }
-    return all;
-  }();
-  for (const std::string& line : lines) {
-    if (line.find("bytes stack frame") != std::string::npos &&
-        line.find("0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads") ==
-            std::string::npos) {
-      return line;
-    }
-  }
-  return {};
-}
 
 /// Every `stride`-th configuration of the family for a problem, at most `limit`.
 inline void expect_clean_compiles(const Backend& backend, const std::string& problem_text,

@@ -141,7 +141,7 @@ void expect_clean(const std::vector<Job>& jobs, const DeviceSpec& device) {
     const Step step{std::string(job.family->name()), job.config, Part::all};
     const auto built = job.family->build(job.problem, step, device, compiler);
     std::string& complaint = complaints[static_cast<std::size_t>(i)];
-    complaint = built ? testing::compile_complaint(built->artifact.log)
+    complaint = built ? compile_complaint(built->artifact.log)
                       : built.error().message + "\n" + built.error().detail;
     if (built && built->artifact.log.find("stack frame") == std::string::npos)
       complaint = "no ptxas report in the log";
