@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "benchmark/worker_messages.h"
 #include "culet/version.h"
@@ -47,6 +48,13 @@ class Descriptor {
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   int get() const { return fd_; }
+  /// Away from 0 to 2, which are free in a program without standard streams, and which the child
+  /// gets anew.
+  void lift() {
+    if (fd_ < 0 || fd_ > 2) return;
+    const int higher = fcntl(fd_, F_DUPFD_CLOEXEC, kWorkerSocket);
+    close(std::exchange(fd_, higher));
+  }
   int release() { return std::exchange(fd_, -1); }
 
  private:
@@ -124,6 +132,8 @@ Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(const WorkerProgram&
   Descriptor ours(pair[0]), theirs(pair[1]);
   Descriptor output(memfd_create("culet-worker-output", MFD_CLOEXEC));
   if (output.get() < 0) return system_error("no file for a worker's output");
+  theirs.lift();
+  output.lift();
   (void)fcntl(output.get(), F_SETFL, O_APPEND);
   // A worker that no longer reads is no longer waited for.
   const timeval patience{60, 0};

@@ -4,6 +4,7 @@
 // Worker processes as the program starts them: asked for or not, and never left behind.
 #include <signal.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <thread>
 
@@ -51,6 +52,15 @@ TEST_F(IsolationCli, AWorkerThatCannotBeStartedIsOneWarning) {
   EXPECT_EQ(ended.status, 0) << ended.err;
   EXPECT_EQ(ended.err.rfind("culet: warning: candidates run in this process", 0), 0u) << ended.err;
   EXPECT_EQ(ended.err.find('\n'), ended.err.size() - 1) << ended.err;
+}
+
+TEST_F(IsolationCli, StandardStreamsMayBeClosed) {
+  const std::string command = "exec '" CULET_PROGRAM
+                              "' tune 8x8x8:f32 --device cpu:1 --backends reference --cache none "
+                              "--format json -o '" +
+                              file("report") + "' <&- >&- 2>&-";
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  EXPECT_NE(read(file("report")).find("\"measured\""), std::string::npos);
 }
 
 TEST_F(IsolationCli, OtherValuesAreRefused) {
