@@ -164,7 +164,9 @@ class WarpProduct {
 
   CULET_DEVICE void run(u32 shared) {
     // The fragments of a step are read while the one before is multiplied, if registers suffice.
-    constexpr int kBuffers = Shape::kSums < 128 ? 2 : 1;
+    constexpr bool kRoom =
+        Shape::kSums < 128 && !Shape::A::kThroughRegisters && !Shape::B::kThroughRegisters;
+    constexpr int kBuffers = kRoom ? 2 : 1;
     u32 a[kBuffers][kM][4], b[kBuffers][kN / 2][4];
     read(shared, 0, a[0], b[0]);
 #pragma unroll

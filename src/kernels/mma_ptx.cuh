@@ -116,9 +116,13 @@ CULET_DEVICE u32 halves_of(u32 word, bool high) {
         : "h"(static_cast<u16>(high ? word >> 16 : word)));
     return pair;
 #else
-    const u32 two = high ? word >> 16 : word;
-    const u32 first = float_to_f16(e4m3_to_float(static_cast<u8>(two)));
-    return first | static_cast<u32>(float_to_f16(e4m3_to_float(static_cast<u8>(two >> 8)))) << 16;
+    // As f16 its exponent is 8 too small; the one code of NaN, all ones, would become 480.
+    const u32 bytes = __byte_perm(word, 0, high ? 0x3424 : 0x1404);
+    const u32 magnitude = bytes & 0x7F007F00;
+    u32 pair = (bytes & 0x80008000) | magnitude >> 1;
+    asm("mul.rn.f16x2 %0, %0, %1;" : "+r"(pair) : "r"(0x5C005C00));  // 2^8
+    const u32 nan = (magnitude + 0x01000100) & 0x80008000;
+    return pair | (nan >> 5) * 31;
 #endif
   }
 }

@@ -10,34 +10,51 @@ namespace {
 
 using namespace test;  // NOLINT: the helpers of kernels_case.h
 
-/// The first configuration of each tile and number of stages.
+/// The first configuration of each tile.
 std::vector<Config> distinct_mma(const std::string& problem) {
   std::vector<Config> kept;
   std::string last;
   for (const Config& config : family("mma").configs(take(Problem::parse(problem)), *gpu())) {
-    const std::string key = std::string(config.get("tile")) + " " +
-                            std::string(config.get("warps")) + " " +
-                            std::string(config.get("stages"));
+    const std::string key =
+        std::string(config.get("tile")) + " " + std::string(config.get("warps"));
     if (key != last) kept.push_back(config);
     last = key;
   }
   return kept;
 }
 
-TEST(MmaKernel, EveryTileIsExact) {
+/// Compiles every configuration for every problem in parallel beforehand.
+template <class Kernels>
+void warm_up_all(const std::vector<std::string>& problems, const Kernels& kernels) {
+  std::vector<std::pair<Problem, Config>> all;
+  for (const std::string& problem : problems) {
+    for (const char* kernel : kernels) {
+      all.emplace_back(take(Problem::parse(problem)),
+                       take(Config::parse(std::string(kernel) + "1")));
+    }
+  }
+  parallel_for(static_cast<int>(all.size()), 0, [&](int i) {
+    const auto& [problem, config] = all[static_cast<std::size_t>(i)];
+    (void)family("mma").build(problem, {"mma", config, Part::all}, *gpu(), compiler());
+  });
+}
+
+void check_every_tile(const std::string& problem) {
   CULET_NEEDS_GPU();
   const auto context = take(cuda::Context::enter(gpu()->ordinal));
-  // Whole and partial tiles in both directions, a k with a tail; then operands through registers,
-  // rows in the other order, bytes.
-  for (const char* problem : {"330x328x200:bf16", "21x520x200:bf16", "330x329x203:f16",
-                              "300x20x136:bf16", "330x328x200:bf16:layout=nt", "330x328x400:s8"}) {
-    const auto configs = distinct_mma(problem);
-    EXPECT_GT(configs.size(), 4u) << problem;
-    warm_up(problem, "mma", configs);
-    for (const Config& config : configs) check(problem, "mma", config);
-    if (HasFatalFailure()) return;
-  }
+  const auto configs = distinct_mma(problem);
+  EXPECT_GT(configs.size(), 4u) << problem;
+  warm_up(problem, "mma", configs);
+  for (const Config& config : configs) check(problem, "mma", config);
 }
+
+// Whole and partial tiles in both directions, a k with a tail.
+TEST(MmaKernel, EveryTileIsExact) { check_every_tile("330x328x200:bf16"); }
+TEST(MmaKernel, EveryFlatTileIsExact) { check_every_tile("21x520x200:bf16"); }
+TEST(MmaKernel, EveryNarrowTileIsExact) { check_every_tile("300x20x136:bf16"); }
+TEST(MmaKernel, EveryTileThroughRegistersIsExact) { check_every_tile("330x329x203:f16"); }
+TEST(MmaKernel, EveryTileOfRowsAcrossKIsExact) { check_every_tile("330x328x200:bf16:layout=nt"); }
+TEST(MmaKernel, EveryTileOfBytesIsExact) { check_every_tile("330x328x400:s8"); }
 
 constexpr const char* kSquare =
     "tile=64x64x32 warps=2x2 stages=3 occupancy=2 raster=m group=2 splits=";
@@ -80,31 +97,33 @@ TEST(MmaKernel, EveryKIsExact) {
 TEST(MmaKernel, DtypesLayoutsStridesAndEpilogues) {
   CULET_NEEDS_GPU();
   const auto context = take(cuda::Context::enter(gpu()->ordinal));
-  for (const char* problem : {
-           "130x257x72:bf16",
-           "63x65x64:f16:ldd=80",
-           "127x33x136:bf16>f32:ldd=34",
-           "127x33x136:bf16>f16:ldd=33",
-           "64x64x64:bf16:alignd=2",
-           "33x64x32:f16:acc=f16",
-           "33x65x31:bf16:layout=tt",
-           "33x65x31:bf16:layout=nn",
-           "33x65x31:f16:layout=nt",
-           "40x48x40x3:f16:stridea=0",
-           "40x48x40x3:bf16:layout=nt:strideb=0:strided=2000",
-           "40x48x41x3:bf16:stridea=1700:strideb=2001",
-           "3x65x31:bf16:lda=33:ldb=34:ldd=70",
-           "5x7x0:bf16:epi=\"acc + bias[n]\"",
-           "33x65x0:f16>f32",
-           "64x64x40:bf16:m=0..70",
-           "2x64x41:bf16:m=1..7",
-           "300x70x33x2:bf16:epi=\"relu(acc + c[m,n]) * s[m]\"",
-           "200x263x72:bf16>f32:ldd=264:epi=\"acc * s[m]:f32 + bias[n]:f16 - c[m,n]:bf16\"",
-           "100x136x72x3:f16:epi=\"max(acc, c[m,n]) + s[m]:bf16\"",
-           "200x264x72:bf16:epi=\"0.5 * acc + 2 * c[m,n]\"",
-           "1x1x1:bf16",
-           "2x1x4097:f16>f32",
-       }) {
+  const std::vector<std::string> problems = {
+      "130x257x72:bf16",
+      "63x65x64:f16:ldd=80",
+      "127x33x136:bf16>f32:ldd=34",
+      "127x33x136:bf16>f16:ldd=33",
+      "64x64x64:bf16:alignd=2",
+      "33x64x32:f16:acc=f16",
+      "33x65x31:bf16:layout=tt",
+      "33x65x31:bf16:layout=nn",
+      "33x65x31:f16:layout=nt",
+      "40x48x40x3:f16:stridea=0",
+      "40x48x40x3:bf16:layout=nt:strideb=0:strided=2000",
+      "40x48x41x3:bf16:stridea=1700:strideb=2001",
+      "3x65x31:bf16:lda=33:ldb=34:ldd=70",
+      "5x7x0:bf16:epi=\"acc + bias[n]\"",
+      "33x65x0:f16>f32",
+      "64x64x40:bf16:m=0..70",
+      "2x64x41:bf16:m=1..7",
+      "300x70x33x2:bf16:epi=\"relu(acc + c[m,n]) * s[m]\"",
+      "200x263x72:bf16>f32:ldd=264:epi=\"acc * s[m]:f32 + bias[n]:f16 - c[m,n]:bf16\"",
+      "100x136x72x3:f16:epi=\"max(acc, c[m,n]) + s[m]:bf16\"",
+      "200x264x72:bf16:epi=\"0.5 * acc + 2 * c[m,n]\"",
+      "1x1x1:bf16",
+      "2x1x4097:f16>f32",
+  };
+  warm_up_all(problems, kKernels);
+  for (const std::string& problem : problems) {
     for (const char* kernel : kKernels) check(problem, "mma", std::string(kernel) + "1");
     if (HasFatalFailure()) return;
   }
@@ -113,24 +132,26 @@ TEST(MmaKernel, DtypesLayoutsStridesAndEpilogues) {
 TEST(MmaKernel, BytesInEveryLayout) {
   CULET_NEEDS_GPU();
   const auto context = take(cuda::Context::enter(gpu()->ordinal));
-  for (const char* problem : {
-           "130x257x160:s8",
-           "33x65x32:e4m3",
-           "33x65x31:e5m2*e4m3>f32",
-           "33x65x32:e4m3>e4m3:epi=\"acc * s:f32\"",
-           "33x65x32:e5m2>e5m2:acc=fast",
-           "33x65x130:e4m3*e5m2>bf16:layout=nn",
-           "33x65x130:e5m2>bf16:layout=tt",
-           "33x65x31:u8*s8>s32:layout=nn",
-           "34x66x70:s8*u8>s32:layout=tt",
-           "36x68x132:u8>s32:layout=nt",
-           "33x65x32:s8>s8:epi=\"0.25 * acc\"",
-           "33x65x32:s8*u8>f32:epi=\"acc * s[m]\"",
-           "33x65x31x3:s8:epi=\"acc + c[m,n]\"",
-           "40x48x64x3:s8:stridea=0:strideb=3100",
-           "40x48x64x3:u8:layout=nt:stridea=2561",
-           "5x7x0:s8",
-       }) {
+  const std::vector<std::string> problems = {
+      "130x257x160:s8",
+      "33x65x32:e4m3",
+      "33x65x31:e5m2*e4m3>f32",
+      "33x65x32:e4m3>e4m3:epi=\"acc * s:f32\"",
+      "33x65x32:e5m2>e5m2:acc=fast",
+      "33x65x130:e4m3*e5m2>bf16:layout=nn",
+      "33x65x130:e5m2>bf16:layout=tt",
+      "33x65x31:u8*s8>s32:layout=nn",
+      "34x66x70:s8*u8>s32:layout=tt",
+      "36x68x132:u8>s32:layout=nt",
+      "33x65x32:s8>s8:epi=\"0.25 * acc\"",
+      "33x65x32:s8*u8>f32:epi=\"acc * s[m]\"",
+      "33x65x31x3:s8:epi=\"acc + c[m,n]\"",
+      "40x48x64x3:s8:stridea=0:strideb=3100",
+      "40x48x64x3:u8:layout=nt:stridea=2561",
+      "5x7x0:s8",
+  };
+  warm_up_all(problems, kByteKernels);
+  for (const std::string& problem : problems) {
     for (const char* kernel : kByteKernels) check(problem, "mma", std::string(kernel) + "1");
     if (HasFatalFailure()) return;
   }

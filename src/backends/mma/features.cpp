@@ -13,17 +13,32 @@ namespace {
 
 double count(std::int64_t x) { return static_cast<double>(x); }
 
-/// mma.sync reaches 62 to 66 % of the rate of Hopper's warpgroup instructions, which device data
-/// state (reported for an H100); on older parts it is what they state.
+/// mma.sync is reported to reach 62 to 66 % of the rate of Hopper's warpgroup instructions, which
+/// device data state; this kernel's best was 40 % at 4096^3 in bf16 (H200, 2026-11-30), a tenth of
+/// which the model adds elsewhere. On older parts it is what they state.
 double math_efficiency(const DeviceSpec& device) {
-  return device.architecture.starts_with("sm_90") ? 0.62 : 0.9;
+  return device.architecture.starts_with("sm_90") ? 0.5 : 0.85;
 }
 
 /// Filling a stage, its barrier and the first fragments: a block's time for a tile of k, however
-/// small it is. Not fitted yet.
+/// small it is.
 constexpr double kStageSeconds = 2.0e-7;
 /// The same where operands pass through registers, one tile ahead: a trip to L2 and back.
-constexpr double kRegisterStageSeconds = 7.0e-7;
+constexpr double kRegisterStageSeconds = 5.0e-7;
+
+/// Accesses of L1 or shared memory for each 128 bytes of an operand on its way into a stage, beside
+/// the write. Aligned words are read twice, and a row of 64 or 128 bytes that starts anywhere lies
+/// in up to two lines, each of which costs an access: 2048x2048x2049 took 93 us in 128x256x32 tiles
+/// and 133 us in 64x128x32 ones, and at 1023x1025x1027 a row of 128 bytes was worth 1.4
+/// (H200, 2026-11-30). Half of the rows of 128 bytes need no second word.
+double loading_accesses(const Access& access, int row_bytes) {
+  if (access.transposes) return 4;
+  if (access.bytes < 4) return row_bytes == 128 ? 3 : 6;
+  return access.bytes == 4 ? 2 : access.bytes == 8 ? 1 : 0;
+}
+
+/// Rows of 64 bytes are read from memory at two thirds of the rate of longer ones (64x50257x2048).
+constexpr double kShortRows = 1.4;
 
 }  // namespace
 
@@ -41,12 +56,15 @@ Features features_of(const MmaConfig& c, const Problem& p, const DeviceSpec& dev
   f.math_dtype = p.a == DType::e4m3 || p.a == DType::e5m2 ? DType::f16 : p.a;
   f.math_ops = 2.0 * tiles * c.tile_m * c.tile_n * padded_k;
   f.math_efficiency = math_efficiency(device);
+  const int row_bytes = c.tile_k * static_cast<int>(bits(p.a)) / 8;
   f.dram_bytes = p.compulsory_bytes();
+  if (row_bytes == 64 && (a.k_fast || b.k_fast)) {
+    f.dram_bytes = kShortRows * (f.dram_bytes - d_bytes) + d_bytes;
+  }
   f.l2_bytes = bytes_a + bytes_b + d_bytes;
-  // Written once, and read by every warp that shares it. What passes through registers is read as
-  // two words for each of its own first.
-  f.shared_bytes = bytes_a * (1 + c.warps_n + (a.through_registers() ? 2 : 0)) +
-                   bytes_b * (1 + c.warps_m + (b.through_registers() ? 2 : 0));
+  // Written once, and read by every warp that shares it.
+  f.shared_bytes = bytes_a * (1 + c.warps_n + loading_accesses(a, row_bytes)) +
+                   bytes_b * (1 + c.warps_m + loading_accesses(b, row_bytes));
   f.tiles = count(grid.pieces);
   f.slots = count(device.units) * c.occupancy;
   const bool registers = a.through_registers() && b.through_registers();

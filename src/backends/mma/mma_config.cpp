@@ -63,13 +63,13 @@ std::int64_t shared_limit(const DeviceSpec& device, int occupancy) {
 }
 
 /// Registers for an operand's tile on its way to shared memory: two words for each of its own where
-/// lines start anywhere, and a third for addresses. Transposing takes some more. Fitted to compiled
-/// kernels.
+/// lines start anywhere, and addresses. Transposing takes some more. Fitted to compiled kernels.
 int words_under_way(const Access& access, int lines, const MmaConfig& c, int size) {
   if (!access.through_registers()) return 0;
-  const std::int64_t words = ceil_div(std::int64_t{lines} * c.tile_k * size / 4, c.threads());
-  if (access.bytes >= 4) return static_cast<int>(words) + 36;  // transposing
-  return static_cast<int>(3 * words) + (access.transposes ? 32 : 0);
+  const int words =
+      static_cast<int>(ceil_div(std::int64_t{lines} * c.tile_k * size / 4, c.threads()));
+  if (access.bytes >= 4) return words + 44;  // transposing
+  return 2 * words + (access.transposes ? words + 32 : words / 2);
 }
 
 }  // namespace
@@ -149,12 +149,14 @@ std::int64_t shared_bytes(const MmaConfig& config, const Problem& problem) {
 int registers(const MmaConfig& c, const Problem& p) {
   const int size = static_cast<int>(bits(p.a)) / 8;
   const int fragments = c.warp_m() / 4 + c.warp_n() / 4;  // of one step of k
-  const int buffers = c.sums() < 128 ? 2 : 1;
+  const Access a = access_a(p), b = access_b(p);
+  const bool room = c.sums() < 128 && !a.through_registers() && !b.through_registers();
+  const int buffers = room ? 2 : 1;
   // Fitted to compiled kernels: addresses, sizes and loop state, less where fragments die early.
   const bool float8 = p.a == DType::e4m3 || p.a == DType::e5m2;
   const int other = (p.epilogue.is_identity() ? 16 : 26) + (float8 ? c.warp_m() / 4 : 0);
-  return c.sums() + fragments * buffers + words_under_way(access_a(p), c.tile_m, c, size) +
-         words_under_way(access_b(p), c.tile_n, c, size) + other;
+  return c.sums() + fragments * buffers + words_under_way(a, c.tile_m, c, size) +
+         words_under_way(b, c.tile_n, c, size) + other;
 }
 
 int fitting_occupancy(const MmaConfig& c, const Problem& p, const DeviceSpec& device) {
@@ -162,8 +164,11 @@ int fitting_occupancy(const MmaConfig& c, const Problem& p, const DeviceSpec& de
       device.registers_per_unit / (c.threads() * ceil_div(registers(c, p), 8) * 8);
   const std::int64_t by_shared = device.shared_per_unit / (shared_bytes(c, p) + 1024);
   const std::int64_t by_threads = device.max_threads_per_unit / c.threads();
+  // With words on their way through registers a fifth block had spills.
+  const std::int64_t most =
+      access_a(p).through_registers() || access_b(p).through_registers() ? 4 : 8;
   return static_cast<int>(
-      std::clamp<std::int64_t>(std::min({by_registers, by_shared, by_threads}), 1, 8));
+      std::clamp<std::int64_t>(std::min({by_registers, by_shared, by_threads}), 1, most));
 }
 
 Grid grid_of(const MmaConfig& config, const Problem& problem, std::int64_t m) {

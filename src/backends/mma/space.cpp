@@ -103,7 +103,6 @@ std::vector<MmaConfig> space(const Problem& problem, const DeviceSpec& device) {
   std::vector<MmaConfig> all;
   const int size = static_cast<int>(bits(problem.a)) / 8;
   const Access a = access_a(problem), b = access_b(problem);
-  const bool moves_registers = a.through_registers() || b.through_registers();
   const bool transposes = a.transposes || b.transposes;
   for (const Tile& tile : kTiles) {
     if (too_large(tile.m, problem.m_range.high, 16) || too_large(tile.n, problem.n, 64)) continue;
@@ -117,8 +116,7 @@ std::vector<MmaConfig> space(const Problem& problem, const DeviceSpec& device) {
       config.warps_n = tile.warps_n;
       config.tile_k = row_bytes / size;
       if (row_bytes == 128 && config.tile_k / 2 >= problem.k && problem.k > 0) continue;
-      // Registers hold a tile on its way: long ones only where tiles are small.
-      if (row_bytes == 128 && (transposes || (moves_registers && tile.m + tile.n > 128))) continue;
+      if (row_bytes == 128 && transposes) continue;  // would not fit on its way
       if (registers(config, problem) > kMostRegisters) continue;
       add_all(config, problem, device, &all);
     }
