@@ -4,7 +4,10 @@
 // What finding a kernel costs a process that has loaded it before. The look-up of matmul() is
 // BM_Matmul less BM_SamePlan: both run the same tiny product on the CPU.
 #include <benchmark/benchmark.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <string>
 #include <vector>
 
 #include "null_kernel.h"
@@ -90,5 +93,36 @@ void BM_ParseProblem(benchmark::State& state) {
   }
 }
 BENCHMARK(BM_ParseProblem);
+
+/// The choice for a problem in a store on disk with 100,000 selections: what the first matmul() of
+/// a process asks.
+void BM_StoredSelection(benchmark::State& state) {
+  constexpr int kCount = 100'000;
+  const std::string folder =
+      (std::filesystem::temp_directory_path() / ("culet-lookup-" + std::to_string(getpid())))
+          .string();
+  const auto text = [](int i) { return std::to_string(1 + i) + "x4096x4096:bf16"; };
+  {
+    const auto cache = bench::must(culet::open_cache(folder));
+    culet::StoreContents contents;
+    for (int i = 0; i < kCount; ++i) {
+      culet::Step step{"family", {}, culet::Part::all};
+      step.config.set("tile", "128x64x64").set("stages", std::int64_t{i % 7});
+      contents.selections.push_back(
+          {text(i), "device", {"family 1", "5", 0}, {{step}}, "because", 1 + i, false});
+    }
+    bench::must(cache->take(contents));
+    int i = 0;
+    for (auto _ : state) {
+      i = (i * 5 + 7) % kCount;
+      state.PauseTiming();
+      const culet::Problem problem = bench::must(culet::Problem::parse(text(i)));
+      state.ResumeTiming();
+      benchmark::DoNotOptimize(cache->find_any_selection(problem, "device"));
+    }
+  }
+  std::filesystem::remove_all(folder);
+}
+BENCHMARK(BM_StoredSelection);
 
 }  // namespace
