@@ -132,6 +132,7 @@ Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(const WorkerProgram&
   Descriptor ours(pair[0]), theirs(pair[1]);
   Descriptor output(memfd_create("culet-worker-output", MFD_CLOEXEC));
   if (output.get() < 0) return system_error("no file for a worker's output");
+  ours.lift();
   theirs.lift();
   output.lift();
   (void)fcntl(output.get(), F_SETFL, O_APPEND);
