@@ -51,8 +51,8 @@ class TuneRun {
   bool load_stored_trials();
   /// What is on the shortlist; a fallback also where nothing of that can be built.
   void compile();
-  /// Compiles the shortlist for its own sake: a trial that does not compile, or whose kernel spills,
-  /// says so, and the observer is warned.
+  /// Compiles the shortlist for its own sake: a trial that does not compile, or whose kernel
+  /// spills, says so, and the observer is warned.
   void try_compiling();
   Result<void> benchmark();
   void select();
