@@ -14,8 +14,10 @@ namespace culet::cpu_tile {
 namespace {
 
 // Seconds to pack one 32-bit unit: columns of k go through a register transpose (4096x4096 f32 took
-// 10 ms more than without), rows of k are a copy.
+// 10 ms more than without), into a panel that stays in the cache where no other block of rows comes
+// back to it; rows of k are a copy.
 constexpr double kPackColumnUnit = 0.5e-9;
+constexpr double kPackColumnUnitCached = 0.25e-9;
 constexpr double kPackRowUnit = 0.12e-9;
 // A visit to a page no translation buffer remembers, in a virtual machine: 32768 visits cost 2 to
 // 4 ms.
@@ -24,7 +26,7 @@ constexpr double kPage = 4096;
 // Copying B itself, which is larger than the caches, ran at about 5 GB/s; A stays in them.
 constexpr double kCopyRate = 5e9;
 // Writing D through the transpose of `swap`, or through the element loop of an epilogue.
-constexpr double kTransposedElement = 0.4e-9;
+constexpr double kTransposedElement = 1e-9;
 constexpr double kFinishedElement = 0.15e-9;
 
 // Starting a register tile and adding it to the sums in memory, per 24 accumulators.
@@ -54,6 +56,11 @@ View view_of(const Problem& problem, const TileConfig& c, const DeviceSpec& devi
   v.l2 = static_cast<double>(std::max<std::int64_t>(device.l2_bytes, 256 << 10));
   v.q_unit_bytes = c.math == Math::f32 ? 4 : 2;
   return v;
+}
+
+/// No block of rows but one, which the second-level cache holds beside a panel.
+bool one_row_block(const View& v) {
+  return v.mc >= v.rows && (v.rows + 2 * v.c.nr) * v.kc * v.element < 0.8 * v.l2;
 }
 
 /// Share of the peak in the steady state of a register tile.
@@ -100,7 +107,8 @@ void add_packing(const View& v, Features* f) {
   const double units = v.cols * v.k * (v.c.math == Math::f32 ? 1 : 0.5);
   if (v.c.columns == Columnwise::pack) {
     const bool by_columns = is_tn(v.problem);
-    f->extra_seconds += units * (by_columns ? kPackColumnUnit : kPackRowUnit);
+    const double column = one_row_block(v) ? kPackColumnUnitCached : kPackColumnUnit;
+    f->extra_seconds += units * (by_columns ? column : kPackRowUnit);
   }
   if (v.c.columns == Columnwise::through) f->extra_seconds += units * kPackRowUnit / 2;
   if (v.c.copy_rows || (v.element == 2 && v.c.math == Math::f32)) {
@@ -160,7 +168,7 @@ void add_traffic(const View& v, Features* f) {
 /// The prefetch distance that did best where such a configuration led. The others, within a few per
 /// cent, are worth measuring only after other tiles and blocks have been.
 int usual_prefetch(const View& v) {
-  if (v.c.dot_products) return 0;
+  if (v.c.dot_products) return v.rows <= 8 ? 16 : 0;
   if (v.c.columns == Columnwise::prepack) {
     return v.rows > 64 ? 0 : v.c.math == Math::amx ? 4 : 16;
   }
@@ -207,13 +215,17 @@ Features features_of(const Problem& problem, const TileConfig& c, const DeviceSp
     add_traffic(v, &f);
     add_packing(v, &f);
   }
+  // One row reads weights as fast where they lie: 3.6 ms in place, 3.8 ms in panels.
+  if (v.rows == 1 && c.columns == Columnwise::prepack) f.dram_bytes *= 1.05;
   const bool plain = problem.d == DType::f32 && problem.epilogue.is_identity();
   f.extra_seconds += v.rows * v.cols * (c.swap ? kTransposedElement : plain ? 0 : kFinishedElement);
   const bool idle_copy = c.copy_rows && v.rows <= 4 && c.math != Math::f32;
   // Of the blocks of R that fit, the largest within 0.4 of the cache did best as often as not; the
   // others only crowd the list.
   const double wanted_mc = 0.4 * v.l2 / (v.kc * v.element);
-  const bool odd_mc = !c.dot_products && v.rows > 128 &&
+  const bool panel_stays =
+      c.columns == Columnwise::pack && is_tn(problem) && !c.swap && one_row_block(v);
+  const bool odd_mc = !c.dot_products && v.rows > 128 && !panel_stays &&
                       (v.mc > wanted_mc || (v.mc < v.rows && 2.1 * v.mc < wanted_mc));
   if (odd_mc) f.math_efficiency *= 0.97;
   if (c.prefetch != usual_prefetch(v) || idle_copy) {

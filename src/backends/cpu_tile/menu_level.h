@@ -27,7 +27,9 @@ struct MenuKernel {
   static constexpr Columnwise columns = COLUMNS;
   // Last tiles run as a whole one where that only wastes work, and row by row where it would read
   // or write too much: see tail_tile.
-  static constexpr int tail_mr = -1, tail_nv = -1, unroll = DOT ? 1 : 2, prefetch = 0;
+  static constexpr int tail_mr = -1, tail_cols = -1, tail_nv = -1;
+  static constexpr int unroll = DOT ? 1 : 2, prefetch = 0;
+  static constexpr bool whole_k = false;
   static CULET_INLINE Blocking blocking(const Extent&) {
     return menu_blocking(MATH, MR, NV * kLanes, COLUMNS);
   }

@@ -51,9 +51,10 @@ std::string constants(const Problem& problem, const TileConfig& c) {
     out += fmt::format("  static constexpr int tail_mr = {};\n", tail_rows);
   } else {
     out += "  static constexpr int nv = nr / kLanes;\n";
-    out += fmt::format("  static constexpr int tail_mr = {}, tail_nv = {};\n", tail_rows,
-                       tail_columns < 0 ? std::string("-1")
-                                        : fmt::format("({} + kLanes - 1) / kLanes", tail_columns));
+    out += fmt::format("  static constexpr int tail_mr = {}, tail_cols = {}, tail_nv = {};\n",
+                       tail_rows, tail_columns,
+                       tail_columns < 0 ? "-1" : "(tail_cols + kLanes - 1) / kLanes");
+    out += fmt::format("  static constexpr bool whole_k = {};\n", c.blocking.kc == 0);
     out += fmt::format("  static constexpr bool b_columns = {}, swap = {}, copy_rows = {};\n",
                        is_tn(problem), c.swap, c.copy_rows);
     out += fmt::format("  static constexpr Columnwise columns = Columnwise::{};\n",

@@ -89,7 +89,7 @@ std::vector<int> Space::prefetches(const TileConfig& c) const {
     return c.math == Math::amx ? std::vector<int>{0, 4, 8} : std::vector<int>{0, 16, 32};
   if (c.math == Math::amx) return c.swap ? std::vector<int>{0, 8} : std::vector<int>{0, 2};
   if (c.columns == Columnwise::pack)
-    return is_tn(problem_) ? std::vector<int>{0, 4} : std::vector<int>{0, 2};
+    return is_tn(problem_) ? std::vector<int>{0} : std::vector<int>{0, 2};
   return c.mr == 1 ? std::vector<int>{0, 8} : std::vector<int>{0, 4, 8};
 }
 

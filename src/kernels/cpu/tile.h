@@ -11,8 +11,11 @@
 //   b_columns     B is column-major;   swap   see above
 //   columns       Columnwise mode of Q;   copy_rows   copy R's block
 //   unroll, prefetch (steps ahead)
-//   tail_mr, tail_nv   the remainders, where known when compiling; -1 unknown
-//   blocking(Extent)   kc, mc, nc
+//   tail_mr, tail_cols, tail_nv   the remainders of rows and columns, and the vectors that hold the
+//                 latter, where known when compiling; -1 unknown
+//   blocking(Extent)   kc, mc, nc;   whole_k   kc is all of k
+// What is known removes the variants that would not run: compiling is most of what trying a
+// candidate costs.
 #pragma once
 
 #include "abi.h"
@@ -71,6 +74,8 @@ struct Gemm {
   static constexpr bool kSumsInD = sizeof(D) == 4 && E::identity && !K::swap;
   // Rows of k are packed for all panels of a block at once, columns a panel at a time.
   static constexpr bool kPackBlocks = K::columns == Columnwise::pack && !kColumns;
+  // Every panel consists of whole vectors, so every tile is as wide as its kernel.
+  static constexpr bool kWholeVectors = K::tail_cols >= 0 && K::tail_cols % kLanes == 0;
   static constexpr ScratchRules rules() {
     return {K::math, K::columns, K::copy_rows, kNarrow, kSumsInD, K::mr, kNr};
   }
@@ -127,13 +132,14 @@ struct Gemm {
 #if defined(CULET_CPU_AMX)
     if constexpr (kAmx) {
       amx_tile<K::mr / 16, K::nv, K::prefetch, K::columns == Columnwise::prepack>(
-          rr, qq, t.kb, c, ldc, !t.first, !copied && K::columns != Columnwise::prepack);
+          rr, qq, t.kb, c, ldc, !K::whole_k && !t.first,
+          !copied && K::columns != Columnwise::prepack);
       return;
     }
 #endif
     if constexpr (!kAmx)
       vector_tile<K::math, from, kNr, MR, NV, K::unroll, K::prefetch, T>(rr, qq, t.kb, c, ldc,
-                                                                         !t.first);
+                                                                         !K::whole_k && !t.first);
   }
 
   template <From from, int MR, int NV>
@@ -141,9 +147,9 @@ struct Gemm {
     constexpr int width = NV * kLanes;
     if constexpr (kSumsInD) {
       float* d = (float*)x->d + t.r0 * x->ldd + t.q0;
-      const bool full = t.cols == width && t.mr == MR;
+      const bool full = (!kAmx && kWholeVectors) || (t.cols == width && t.mr == MR);
       alignas(64) float local[MR * width];
-      if (!full && !t.first)
+      if (!full && !K::whole_k && !t.first)
         for (int i = 0; i < t.mr; ++i)
           for (i64 j = 0; j < t.cols; ++j) local[i * width + j] = d[i * x->ldd + j];
       multiply<from, MR, NV>(rr, qq, t, full ? d : local, full ? x->ldd : width);
@@ -152,11 +158,11 @@ struct Gemm {
           for (i64 j = 0; j < t.cols; ++j) d[i * x->ldd + j] = local[i * width + j];
     } else {
       alignas(64) float local[MR * width];
-      const bool single = kc >= k;
+      const bool single = K::whole_k || kc >= k;
       float* c = single ? local : sums + (t.r0 - r_begin) * sums_ld + (t.q0 - q_begin) % nc;
       const i64 ldc = single ? width : sums_ld;
       multiply<from, MR, NV>(rr, qq, t, c, ldc);
-      if (!t.last) return;
+      if (!K::whole_k && !t.last) return;
       if constexpr (K::swap)
         finish_columns<D, E>(x, c, ldc, t.q0, t.r0, t.mr, t.cols);
       else
@@ -214,7 +220,7 @@ struct Gemm {
   template <int NV>
   CULET_INLINE void panel_tiles(i64 ic, i64 mb, i64 q0, i64 pc, i64 kb, i64 cols, float* panel) {
     constexpr bool in_place = !kColumns && !kAmx && !K::swap;
-    const bool whole = cols == NV * kLanes;
+    const bool whole = kWholeVectors || cols == NV * kLanes;
     Columns<T> qq{q, ldq, panel};
     if constexpr (in_place) qq.place = q + pc * ldq + q0;
     if constexpr (K::columns != Columnwise::prepack && !kPackBlocks) {
@@ -250,6 +256,8 @@ struct Gemm {
                 (K::math == Math::f32 ? pc : pc / 2) * kNr;
       else if constexpr (K::columns == Columnwise::direct && !kColumns && !kAmx)
         panel = panels;
+      else if (!kPackBlocks && mc >= r_end - r_begin)
+        panel = panels;  // no other block of rows comes back to it: it stays in the cache
       else
         panel = panels + jr / kNr * (panel_steps(K::math, kb) * kNr);
       if constexpr (K::tail_nv > 0 && K::tail_nv < K::nv && !kAmx) {
