@@ -3,9 +3,9 @@
 //
 // D = epilogue(A * B^T) on Hopper for a small m (up to 128): a GEMM whose time is that of reading
 // B. A [M, K] and B [N, K] are contiguous in k, 16-bit or 8-bit elements. A block owns `rows` rows
-// of B, any multiple of 8, so that the grid spreads evenly; one thread streams B into a deep ring
-// of stages, and A into a ring of its own: A comes out of L2 and needs fewer stages, and what it
-// does not take is there for B.
+// of B, any multiple of 8, so that the grid fills the device evenly; one warp streams B into a deep
+// ring of stages, another one A into a ring of its own: A comes out of L2 and needs fewer stages,
+// and what it does not take is there for B.
 //
 // WGMMA has a side of 64 rows and one of any multiple of 8. With few rows of A, B stands on the
 // side of 64 (`wide_b`), else A does: then no row of B is padding, and the tensor core reads less
@@ -61,7 +61,7 @@ struct StreamShape {
   static constexpr int kBlocks = ceil_div(kWide, 64);
   static constexpr int kRegisters = kNarrow / 2;  ///< of a block of 64 rows, a thread
   static constexpr int kConsumers = 128 * Config::groups;
-  static constexpr int kThreads = kConsumers + 32;
+  static constexpr int kThreads = kConsumers + 64;
   static constexpr int kClusterBlocks = Config::cluster * Config::share;
   static constexpr int kBoxK = 128 / size_of(Config::a);  ///< elements
   static constexpr u32 kBoxA = Config::width * 128;
@@ -115,105 +115,56 @@ CULET_DEVICE void init_ring(u32 full, u32 releases, int lane) {
   __syncwarp();
 }
 
-/// The producer: one warp, of which one lane issues the copies.
+/// Fills the ring of B: rows from `row` on.
 template <class Config>
-class StreamProducer {
- public:
+CULET_DEVICE void stream_b(const TensorMap* map, u32 ring, u32 full, const StreamShare& share,
+                           i32 row, i32 batch) {
   using Shape = StreamShape<Config>;
-
-  CULET_DEVICE StreamProducer(const TensorMap* a_map, const TensorMap* b_map, u32 shared,
-                              const StreamShare& share, u32 rank, i32 first_row, i32 batch_a,
-                              i32 batch_b)
-      : a_map_(a_map),
-        b_map_(b_map),
-        shared_(shared),
-        first_(share.first),
-        count_(share.count),
-        row_a_(static_cast<i32>(rank) / Config::cluster * kRowsA),
-        row_b_(first_row),
-        batch_a_(batch_a),
-        batch_b_(batch_b) {
-#pragma unroll
-    for (int i = 0; i < Config::share; ++i) {
-      sharers_ = static_cast<u16>(sharers_ | (1 << (i * Config::cluster + rank % Config::cluster)));
-    }
-  }
-
-  /// Constant B may fill its whole ring before earlier kernels have finished. Else A comes first,
-  /// stage by stage: the copy engine works in order, and behind a ring full of B the first stage of
-  /// A, and with it everything, would be late.
-  CULET_DEVICE void run(int lane) {
-    constexpr i32 kEarly = Config::constant_b ? Config::stages : Config::share > 1 ? 2 : 0;
-    if (lane == 0) {
-      if (!Config::constant_b) wait_for_earlier_kernels();
-      for (i32 i = 0; i < kEarly && i < count_; ++i) load_b(i);
-    }
-    __syncwarp();
-    // Other blocks' barriers must be there before copies of A arrive at them.
-    if constexpr (Config::share > 1) cluster_wait();
-    if (lane == 0) {
-      wait_for_earlier_kernels();
-      let_later_kernels_start();
-      constexpr i32 kFirst = larger(Config::stages, Config::a_stages);
-      for (i32 i = 0; i < kFirst && i < count_; ++i) {
-        if (i < Config::a_stages) load_a(i);
-        if (i >= kEarly && i < Config::stages) load_b(i);
-      }
-      // Then as the consumers give stages of both back together.
-      constexpr i32 kLeast = smaller(Config::stages, Config::a_stages);
-      for (i32 i = 0; i < count_ - kLeast; ++i) {
-        if (i < count_ - Config::a_stages) load_a(i + Config::a_stages);
-        if (i < count_ - Config::stages) load_b(i + Config::stages);
-      }
-    }
-    __syncwarp();
-  }
-
- private:
-  static constexpr i32 kRowsA = Config::width / Config::share;
-
-  CULET_DEVICE void load_b(i32 i) {
-    const u32 full = shared_ + Shape::kBarriers + 8 * at_b_.stage;
-    mbarrier_wait(full + 8 * Config::stages, at_b_.parity ^ 1);
-    mbarrier_arrive_expect(full, Shape::kStageB);
-    const u32 stage = shared_ + Shape::kB + static_cast<u32>(at_b_.stage) * Shape::kStageB;
+  RingPosition<Config::stages> at;
+  for (i32 i = 0; i < share.count; ++i) {
+    mbarrier_wait(full + 8 * (Config::stages + at.stage), at.parity ^ 1);
+    const u32 barrier = full + 8 * at.stage;
+    mbarrier_arrive_expect(barrier, Shape::kStageB);
+    const u32 stage = ring + static_cast<u32>(at.stage) * Shape::kStageB;
 #pragma unroll
     for (int box = 0; box < Config::boxes; ++box) {
-      tma_load_once(stage + box * Shape::kBoxB, b_map_, full, k_of(i, box), row_b_, batch_b_);
+      const i32 k = ((share.first + i) * Config::boxes + box) * Shape::kBoxK;
+      tma_load_once(stage + box * Shape::kBoxB, map, barrier, k, row, batch);
     }
-    at_b_.advance();
+    at.advance();
   }
-  /// Of blocks that share A each loads an equal part and sends it to all.
-  CULET_DEVICE void load_a(i32 i) {
-    const u32 full = shared_ + Shape::kBarriersA + 8 * at_a_.stage;
-    mbarrier_wait(full + 8 * Config::a_stages, at_a_.parity ^ 1);
-    mbarrier_arrive_expect(full, Shape::kStageA);
-    const u32 stage =
-        shared_ + Shape::kA + static_cast<u32>(at_a_.stage) * Shape::kStageA + row_a_ * 128;
+}
+
+/// Fills the ring of A: of blocks that share it each loads an equal part and sends it to all.
+template <class Config>
+CULET_DEVICE void stream_a(const TensorMap* map, u32 ring, u32 full, const StreamShare& share,
+                           u32 rank, i32 batch) {
+  using Shape = StreamShape<Config>;
+  constexpr i32 kRows = Config::width / Config::share;
+  const i32 row = static_cast<i32>(rank) / Config::cluster * kRows;
+  u16 sharers = 0;
+#pragma unroll
+  for (int i = 0; i < Config::share; ++i) {
+    sharers = static_cast<u16>(sharers | (1 << (i * Config::cluster + rank % Config::cluster)));
+  }
+  RingPosition<Config::a_stages> at;
+  for (i32 i = 0; i < share.count; ++i) {
+    mbarrier_wait(full + 8 * (Config::a_stages + at.stage), at.parity ^ 1);
+    const u32 barrier = full + 8 * at.stage;
+    mbarrier_arrive_expect(barrier, Shape::kStageA);
+    const u32 stage = ring + static_cast<u32>(at.stage) * Shape::kStageA + row * 128;
 #pragma unroll
     for (int box = 0; box < Config::boxes; ++box) {
+      const i32 k = ((share.first + i) * Config::boxes + box) * Shape::kBoxK;
       if constexpr (Config::share > 1) {
-        tma_load_multicast(stage + box * Shape::kBoxA, a_map_, full, sharers_, k_of(i, box), row_a_,
-                           batch_a_);
+        tma_load_multicast(stage + box * Shape::kBoxA, map, barrier, sharers, k, row, batch);
       } else {
-        tma_load(stage + box * Shape::kBoxA, a_map_, full, k_of(i, box), row_a_, batch_a_);
+        tma_load(stage + box * Shape::kBoxA, map, barrier, k, row, batch);
       }
     }
-    at_a_.advance();
+    at.advance();
   }
-  CULET_DEVICE i32 k_of(i32 i, int box) const {
-    return ((first_ + i) * Config::boxes + box) * Shape::kBoxK;
-  }
-
-  const TensorMap* a_map_;
-  const TensorMap* b_map_;
-  u32 shared_;
-  i32 first_, count_;
-  i32 row_a_, row_b_, batch_a_, batch_b_;
-  u16 sharers_ = 0;
-  RingPosition<Config::a_stages> at_a_;
-  RingPosition<Config::stages> at_b_;
-};
+}
 
 /// A consumer warpgroup: stages group, group + groups, ... of the share into accumulators.
 template <class Config>
@@ -558,19 +509,32 @@ CULET_DEVICE void stream_kernel(const TensorMap* a_map, const TensorMap* b_map,
   const i32 stages_of_k = ceil_div(args.k, Shape::kBoxK * Config::boxes);
   const StreamShare share =
       stream_share(stages_of_k, Config::cluster, static_cast<int>(rank % Config::cluster));
+  // A producer sets up its own ring, and starts without waiting for anybody.
   if (warp == 4 * Config::groups) {
-    // The producer sets up the rings, and starts without waiting for anybody.
-    if (lane == 0) {
-      prefetch_map(b_map);
-      prefetch_map(a_map);
-    }
+    if (lane == 0) prefetch_map(b_map);
     init_ring<Config::stages>(shared + Shape::kBarriers, 4, lane);
-    init_ring<Config::a_stages>(shared + Shape::kBarriersA, 4 * Config::share, lane);
     barrier_arrive(kStart, Shape::kThreads);
     if constexpr (Config::share > 1) cluster_arrive();
-    StreamProducer<Config>(a_map, b_map, shared, share, rank, first_row, batch * args.a_batched,
-                           batch * args.b_batched)
-        .run(lane);
+    if (lane == 0) {
+      if (!Config::constant_b) wait_for_earlier_kernels();
+      stream_b<Config>(b_map, shared + Shape::kB, shared + Shape::kBarriers, share, first_row,
+                       batch * args.b_batched);
+    }
+    __syncwarp();
+    if constexpr (Config::share > 1) cluster_wait();
+  } else if (warp == 4 * Config::groups + 1) {
+    if (lane == 0) prefetch_map(a_map);
+    init_ring<Config::a_stages>(shared + Shape::kBarriersA, 4 * Config::share, lane);
+    barrier_arrive(kStart, Shape::kThreads);
+    // Another block's copies must not arrive at barriers that are not there yet.
+    if constexpr (Config::share > 1) cluster_sync();
+    if (lane == 0) {
+      wait_for_earlier_kernels();
+      let_later_kernels_start();
+      stream_a<Config>(a_map, shared + Shape::kA, shared + Shape::kBarriersA, share, rank,
+                       batch * args.a_batched);
+    }
+    __syncwarp();
   } else {
     barrier_sync(kStart, Shape::kThreads);
     if constexpr (Config::share > 1) cluster_sync();
@@ -578,7 +542,7 @@ CULET_DEVICE void stream_kernel(const TensorMap* a_map, const TensorMap* b_map,
   }
   if constexpr (Shape::kClusterBlocks > 1) {
     // The consumers have arrived in between.
-    if (warp == 4 * Config::groups) {
+    if (warp >= 4 * Config::groups) {
       if constexpr (Config::cluster > 1) cluster_sync();
       cluster_arrive();
     }

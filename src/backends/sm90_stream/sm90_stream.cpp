@@ -109,7 +109,7 @@ LaunchSpec launch_of(const StreamConfig& c, const Problem& p) {
 class Sm90Stream final : public KernelFamily {
  public:
   std::string_view name() const override { return "sm90_stream"; }
-  std::string version() const override { return "3"; }
+  std::string version() const override { return "4"; }
   DeviceKind device_kind() const override { return DeviceKind::cuda; }
 
   Support supports(const Problem& problem, const DeviceSpec& device) const override {

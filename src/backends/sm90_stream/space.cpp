@@ -32,10 +32,14 @@ std::set<int> row_choices(const Problem& p, const DeviceSpec& device, std::int64
   return rows;
 }
 
-/// Blocks that split k, only as far as multiprocessors would idle: 4096 rows of 14336 in clusters
-/// of four or eight took 33 to 45 us on an H200 where clusters of two took 29.
+/// Blocks that split k, only as far as multiprocessors would idle, and no more of them than tiles
+/// of 32 rows leave of the device to fill: 4096 rows of 14336 in clusters of four or eight took 33
+/// to 45 us on an H200 where clusters of two took 29, and 128x4096 in clusters of eight 14.7
+/// for 10.5.
 bool fills_idle_units(int rows, int cluster, const Problem& p, const DeviceSpec& device) {
   if (cluster == 1) return true;
+  const std::int64_t small_tiles = ceil_div(p.n, 32) * p.batch;
+  if (cluster > 2 && small_tiles * cluster >= 2 * device.units) return false;
   const std::int64_t blocks = ceil_div(p.n, rows) * p.batch * cluster;
   return blocks <= 2 * device.units + 16;
 }
@@ -57,8 +61,12 @@ class Builder {
     // One block's rings a multiprocessor, or two.
     for (const std::int64_t budget :
          {device_.shared_per_block, device_.shared_per_unit / 2 - 1024}) {
+      int stages = 0;
       for (const bool shallow_a : {false, true}) {
         if (!fit(c, budget, shallow_a)) continue;
+        // A gives way only where B gains.
+        if (c.stages == stages) continue;
+        stages = c.stages;
         if (!config_error(c, p_, device_).empty()) continue;
         if (std::find(all.begin(), all.end(), c) == all.end()) all.push_back(c);
       }
@@ -75,8 +83,9 @@ class Builder {
     const std::int64_t share = ceil_div(ceil_div(p_.k, box_k(p_) * c.boxes), c.cluster);
     // More than the block's share of k is never used; a group with one stage would wait for itself.
     const std::int64_t useful = std::max<std::int64_t>(round_up(share, c.groups), 2 * c.groups);
-    for (std::int64_t stages = std::min<std::int64_t>(24, useful); stages >= 2 * c.groups;
-         --stages) {
+    // With two, reading stops while one is multiplied.
+    const std::int64_t least = std::min<std::int64_t>(useful, std::max(2 * c.groups, 3));
+    for (std::int64_t stages = std::min<std::int64_t>(24, useful); stages >= least; --stages) {
       if (stages % c.groups != 0) continue;
       c.stages = static_cast<int>(stages);
       c.a_stages = shallow_a ? static_cast<int>(std::max<std::int64_t>(
@@ -98,8 +107,9 @@ std::vector<StreamConfig> space(const Problem& p, const DeviceSpec& device) {
   const std::int64_t m = p.m_range.high;
   StreamConfig c;
   for (const bool wide_b : {true, false}) {
-    // With few rows of A its side of 64 would be nearly all padding.
-    if (!wide_b && m <= 32) continue;
+    // With few rows of A its side of 64 would be nearly all padding; where they fill it, B there is
+    // 5 % slower.
+    if (wide_b ? m > 48 && m <= 64 : m <= 32) continue;
     c.wide_b = wide_b;
     for (const auto& [cluster, share] : {std::pair{1, 1}, {2, 1}, {4, 1}, {8, 1}, {1, 2}, {1, 4}}) {
       // Sharing A pays where A is a burden at all.

@@ -50,7 +50,7 @@ struct StreamShape {
   std::int64_t wide() const { return c.wide_b ? c.rows : width; }
   std::int64_t narrow() const { return c.wide_b ? width : c.rows; }
   std::int64_t blocks() const { return ceil_div(wide(), 64); }
-  std::int64_t threads() const { return 128 * c.groups + 32; }
+  std::int64_t threads() const { return 128 * c.groups + 64; }
   std::int64_t stage_a() const { return c.boxes * width * 128; }
   std::int64_t stage_b() const { return std::int64_t{128} * c.boxes * c.rows; }
   std::int64_t part_bytes() const;
