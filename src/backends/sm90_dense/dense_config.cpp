@@ -295,9 +295,13 @@ Grid grid_of(const DenseConfig& config, const Problem& problem, const DeviceSpec
   grid.tiles_n = ceil_div(problem.n, std::int64_t{config.tile_n} * config.cluster_n);
   grid.k_tiles = ceil_div(problem.k, config.tile_k);
   grid.pieces = grid.tiles_m * grid.tiles_n * problem.batch * config.splits;
-  // The multiprocessors of a GPC, 16 or 18 on an H200, are not always a multiple of four: 32
-  // clusters of four fit into its 132. One too many would run alone, after all others.
-  const std::int64_t units = config.cluster_blocks() == 4 ? device.units * 32 / 33 : device.units;
+  // Clusters lie within a GPC, which leaves multiprocessors over: of an H200's 132, clusters of 3,
+  // 4, 6 and 8 blocks that fill shared memory get 117, 120, 102 and 120 (asked of the driver,
+  // 2026-11-29). One cluster too many runs alone, after all others.
+  const std::int64_t units = config.cluster_blocks() <= 2   ? device.units
+                             : config.cluster_blocks() == 6 ? device.units * 102 / 132
+                             : config.cluster_blocks() == 3 ? device.units * 117 / 132
+                                                            : device.units * 120 / 132;
   grid.workers = std::max<std::int64_t>(units * config.occupancy / config.cluster_blocks(), 1);
   return grid;
 }

@@ -84,7 +84,8 @@ TensorMapSpec input_map(Operand operand, const Problem& p, int lines, int tile_l
   map.swizzle_bytes = along_k || tile_lines % 64 == 0 ? 128 : 64;
   map.box[0] = static_cast<std::uint32_t>(map.swizzle_bytes / size);
   map.box[1] = static_cast<std::uint32_t>(along_k ? lines : tile_k_of(p) / sharers);
-  map.l2_promotion_bytes = 256;
+  // 256 made weight streams 2 % slower on average, 7 % at worst (H200, 2026-11-29).
+  map.l2_promotion_bytes = 128;
   return map;
 }
 

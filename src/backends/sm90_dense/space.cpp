@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "backends/hopper_operands.h"
 #include "backends/sm90_dense/dense_config.h"
 
 namespace culet::sm90_dense {
@@ -63,6 +64,10 @@ bool spills(const DenseConfig& config, const Problem& problem) {
     return operand.index == EpilogueIndex::row;
   });
   if (by_row && config.accumulators() > 152) return true;
+  // With as many sums as registers allow, the producer has too few for the many boxes of an operand
+  // contiguous in m or n.
+  const bool across = !hopper::a_along_k(problem) || !hopper::b_along_k(problem);
+  if (across && config.accumulators() >= 192) return true;
   // The largest tiles have no registers left for an epilogue with operands and functions: of two
   // consumers 192 sums, of three more than 80.
   const int most = config.consumers() == 3 ? 80 : 191;

@@ -196,8 +196,7 @@ TEST(Sm90DenseSource, DependsOnlyOnWhatIsCompiledIn) {
   // The precise sum of 8-bit floats and the fast one are different kernels.
   constexpr const char* kBytes =
       "tile=128x128x128 cluster=1x1 stages=5 schedule=cooperative raster=m";
-  EXPECT_NE(text("4096x4096x4096:e4m3:acc=fast", kBytes).find("promote = 0"),
-            std::string::npos);
+  EXPECT_NE(text("4096x4096x4096:e4m3:acc=fast", kBytes).find("promote = 0"), std::string::npos);
   EXPECT_NE(text("4096x4096x4096:e4m3", kBytes).find("promote = 2"), std::string::npos);
   EXPECT_NE(base, text("4096x4096x4096:f16",
                        "tile=128x128x64 cluster=1x1 stages=5 schedule=cooperative raster=m"));
