@@ -76,6 +76,14 @@ Features features_of(const MmaConfig& c, const Problem& p, const DeviceSpec& dev
   // Resident blocks hide each other's waits; the model sees the longest chain of them.
   const double resident = std::clamp(f.tiles / count(device.units), 1.0, count(c.occupancy));
   f.extra_seconds = waves * count(grid.k_tiles) / c.splits * least / resident + 0.5e-6;
+  const auto [along_n, group] = rasters(c, p, device).front();
+  if (c.along_n != along_n || c.group != group) {
+    // What the walk is worth is small and uncertain, and it costs no compilation. The few
+    // candidates that a tuning run takes should differ in more than that.
+    const auto peak = device.tensor_ops.find(f.math_dtype);
+    if (peak != device.tensor_ops.end()) f.extra_seconds += 0.1 * f.math_ops / peak->second;
+    f.extra_seconds += 0.05 * f.dram_bytes / device.dram_bytes_per_s;
+  }
   if (c.splits > 1) {
     const double part = 4.0 * c.tile_m * c.tile_n;
     f.l2_bytes += 2.0 * f.tiles * part;

@@ -154,7 +154,8 @@ int registers(const MmaConfig& c, const Problem& p) {
   const int buffers = room ? 2 : 1;
   // Fitted to compiled kernels: addresses, sizes and loop state, less where fragments die early.
   const bool float8 = p.a == DType::e4m3 || p.a == DType::e5m2;
-  const int other = (p.epilogue.is_identity() ? 16 : 26) + (float8 ? c.warp_m() / 4 : 0);
+  const int converting = !float8 ? 0 : c.warp_m() / 4 + (a.transposes || b.transposes ? 24 : 0);
+  const int other = (p.epilogue.is_identity() ? 16 : 26) + converting;
   return c.sums() + fragments * buffers + words_under_way(a, c.tile_m, c, size) +
          words_under_way(b, c.tile_n, c, size) + other;
 }

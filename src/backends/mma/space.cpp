@@ -86,10 +86,10 @@ std::vector<std::pair<bool, int>> rasters(const MmaConfig& config, const Problem
   for (const bool along_n : {false, true}) {
     const std::int64_t inner = along_n ? grid.tiles_n : grid.tiles_m;
     const std::int64_t outer = along_n ? grid.tiles_m : grid.tiles_n;
-    for (const int group : {4, 16}) {
+    for (const int group : {16, 4}) {
       // One row or column of tiles: only one order exists.
       if (inner == 1 && outer > 1 && along_n) continue;
-      if (outer == 1 && (along_n || group > 4)) continue;
+      if (outer == 1 && (along_n || group < 16)) continue;
       if (grid.pieces <= slots && !walks.empty()) continue;  // all in flight at once
       if (seen.emplace(along_n, std::min<std::int64_t>(group, inner)).second) {
         walks.emplace_back(along_n, group);
