@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc)
 SHAPES ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build tune test check format bench asan tsan clang tidy install clean
+.PHONY: help setup build tune test check format bench asan tsan fuzz clang tidy install clean
 
 help: ## This list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-14s %s\n", $$1, $$2 }'
@@ -43,6 +43,11 @@ tsan: setup ## Host tests under ThreadSanitizer
 	@tools/build.sh tsan $(JOBS) all
 	@tools/run_tests.sh build-tsan $(JOBS) -L unit
 
+fuzz: ## Fuzz targets with clang, a minute each (SECONDS=N for another time)
+	@tools/setup.sh clang
+	@tools/build.sh fuzz $(JOBS) fuzz_problem fuzz_exchange fuzz_store fuzz_device
+	@tools/fuzz.sh build-fuzz $(or $(SECONDS),60)
+
 clang: ## Everything built with clang, and the unit tests run
 	@tools/setup.sh clang
 	@tools/build.sh clang $(JOBS) all
@@ -51,10 +56,10 @@ clang: ## Everything built with clang, and the unit tests run
 tidy: ## clang-tidy over the host sources
 	@tools/setup.sh clang-tidy
 	@tools/build.sh release $(JOBS) all
-	@git ls-files 'src/*.cpp' 'cli/*.cpp' | xargs -P $(JOBS) -n 4 clang-tidy -p build --quiet
+	@git ls-files 'src/*.cpp' 'cli/*.cpp' | xargs -P $(JOBS) -n 4 clang-tidy -p build --quiet --extra-arg=-Wno-unknown-warning-option
 
 install: build ## Install to PREFIX (default /usr/local)
 	@cmake --install build --prefix $(or $(PREFIX),/usr/local)
 
 clean: ## Remove all build folders
-	rm -rf build build-debug build-asan build-tsan build-clang build*-client
+	rm -rf build build-debug build-asan build-tsan build-fuzz build-clang build*-client
