@@ -165,9 +165,11 @@ int fitting_occupancy(const MmaConfig& c, const Problem& p, const DeviceSpec& de
       device.registers_per_unit / (c.threads() * ceil_div(registers(c, p), 8) * 8);
   const std::int64_t by_shared = device.shared_per_unit / (shared_bytes(c, p) + 1024);
   const std::int64_t by_threads = device.max_threads_per_unit / c.threads();
-  // With words on their way through registers a fifth block had spills.
-  const std::int64_t most =
-      access_a(p).through_registers() || access_b(p).through_registers() ? 4 : 8;
+  // With words on their way through registers a fifth block had spills, a fourth with transposing.
+  const Access a = access_a(p), b = access_b(p);
+  const std::int64_t most = a.transposes || b.transposes                     ? 3
+                            : a.through_registers() || b.through_registers() ? 4
+                                                                             : 8;
   return static_cast<int>(
       std::clamp<std::int64_t>(std::min({by_registers, by_shared, by_threads}), 1, most));
 }
