@@ -21,6 +21,13 @@
 #include "abi.h"
 #include "amx.h"
 
+/// Before a loop whose stores meet none of its loads.
+#if defined(__clang__)
+#define CULET_NO_ALIASES _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define CULET_NO_ALIASES _Pragma("GCC ivdep")
+#endif
+
 namespace culet_cpu {
 namespace CULET_CPU_LEVEL {
 
@@ -37,7 +44,7 @@ CULET_INLINE void finish_rows(const CuletHostKernelArgs* x, const float* c, i64 
   for (i64 i = 0; i < rows; ++i) {
     D* out = (D*)x->d + (m0 + i) * x->ldd + n0;
     const float* sums = c + i * ldc;
-#pragma GCC ivdep
+    CULET_NO_ALIASES
     for (i64 j = 0; j < cols; ++j)
       from_f32(E::apply(sums[j], x->extra, m0 + i, n0 + j, x->ldd), out + j);
   }
