@@ -44,7 +44,7 @@ struct Arguments {
   std::optional<std::string> dump;  ///< folder
   std::optional<std::string> isolation;
   bool no_measure = false;
-  bool compile = false;            ///< rank: compile the shortlist, too
+  bool compile = false;  ///< rank: compile the shortlist, too
   bool dry_run = false;
   bool fresh = false;  ///< measure again what is stored
   std::vector<std::string> candidates;

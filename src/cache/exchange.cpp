@@ -171,7 +171,8 @@ class Reader {
   std::vector<std::string> known_;
 };
 
-constexpr double kSmallest = std::numeric_limits<double>::min();
+/// Far below any time, and far enough from the smallest double to stay positive in seconds.
+constexpr double kSmallest = 1e-100;
 
 /// The form utc() writes; anything else would not be written as it was read.
 std::int64_t time_of(Reader& reader) {
