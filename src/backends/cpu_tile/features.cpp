@@ -82,8 +82,11 @@ double tile_efficiency(const View& v) {
   const bool crowded = !v.c.copy_rows && !v.c.swap && !v.c.dot_products && mr > 8 &&
                        (v.problem.lda * 4) % static_cast<std::int64_t>(kPage) == 0;
   if (crowded) efficiency *= 0.97;
-  // In place, every row tile reads rows of k a page apart again: nothing gained but the packing.
-  if (v.c.columns == Columnwise::direct && !v.c.dot_products && v.rows > 64) efficiency *= 0.9;
+  // In place, every row tile reads rows of k a page apart again: 64x4096x4096 took 45 ms with 8x48
+  // at kc = 1024, twice the library's time. Reading so once, on the way, still cost 2048x2048x2048
+  // a third.
+  if (v.c.columns == Columnwise::direct && !v.c.dot_products && v.rows > 32) efficiency *= 0.5;
+  if (v.c.columns == Columnwise::through && v.rows > 512) efficiency *= 0.8;
   // Lanes are summed once per tile: about ten instructions an accumulator.
   if (v.c.dot_products) efficiency /= 1 + 160 / v.k;
   return efficiency;
@@ -133,6 +136,11 @@ void add_traffic(const View& v, Features* f) {
   f->l2_bytes += row_bytes * panels;
   // Q once, then its panels again for every row tile.
   f->dram_bytes += col_bytes * (in_rows ? row_reading(v) : 1);
+  // The first row tile waits for what it reads in place, whatever the others compute: 64x4096x4096
+  // took 22.8 ms at kc = 128 and 24.9 ms at all of k.
+  if (v.c.columns == Columnwise::through) {
+    f->extra_seconds += (row_reading(v) - 1) * col_bytes / v.device.dram_bytes_per_s;
+  }
   const double panel_bytes = v.kc * v.c.nr * v.q_unit_bytes;
   if (panel_bytes > 0.7 * static_cast<double>(v.device.l1_bytes)) {
     f->l2_bytes += v.cols * v.k * v.q_unit_bytes * row_tiles;
