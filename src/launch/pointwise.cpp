@@ -12,6 +12,13 @@
 #include "launch/element.h"
 #include "launch/vector_math.h"
 
+/// Before a loop whose stores meet none of its loads.
+#if defined(__clang__)
+#define CULET_NO_ALIASES _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define CULET_NO_ALIASES _Pragma("GCC ivdep")
+#endif
+
 namespace culet {
 
 namespace {
@@ -81,13 +88,13 @@ void store_row(DType dtype, void* base, std::int64_t index, int count, const T* 
 
 template <typename T, typename F>
 void apply(int count, const T* x, T* out, const F& function) {
-#pragma GCC ivdep
+  CULET_NO_ALIASES
   for (int i = 0; i < count; ++i) out[i] = function(x[i]);
 }
 
 template <typename T, typename F>
 void apply(int count, const T* x, const T* y, T* out, const F& function) {
-#pragma GCC ivdep
+  CULET_NO_ALIASES
   for (int i = 0; i < count; ++i) out[i] = function(x[i], y[i]);
 }
 
