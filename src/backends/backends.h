@@ -16,8 +16,8 @@ std::shared_ptr<const Backend> make_cublaslt_backend();     ///< vendor
 std::shared_ptr<const Backend> make_sm90_dense_backend();   ///< TMA + WGMMA, Hopper
 std::shared_ptr<const Backend> make_sm90_stream_backend();  ///< decode (small m), Hopper
 std::shared_ptr<const Backend> make_gemv_backend();         ///< m <= 8 on ordinary cores
-std::shared_ptr<const Backend> make_mma_backend();        ///< tensor cores from sm_80 on, any layout
-std::shared_ptr<const Backend> make_simt_backend();       ///< any dtype, layout, stride, alignment
+std::shared_ptr<const Backend> make_mma_backend();   ///< tensor cores from sm_80 on, any layout
+std::shared_ptr<const Backend> make_simt_backend();  ///< any dtype, layout, stride, alignment
 std::shared_ptr<const Backend> make_pointwise_backend();  ///< epilogue steps only, CUDA
 // CPU
 std::shared_ptr<const Backend> make_openblas_backend();  ///< vendor

@@ -32,8 +32,8 @@ CULET_DEVICE void load_four_in_order(const i32* from, i32 (&x)[4]) {
 /// parts follow `stride` numbers apart. Sums are float or i32. Returns whether this warpgroup now
 /// holds the sum.
 template <class T, int Blocks, int Registers>
-CULET_DEVICE bool sum_splits(T (&values)[Blocks][Registers], u32* counter, T* parts,
-                             i64 stride, int split, int splits, int thread, int barrier) {
+CULET_DEVICE bool sum_splits(T (&values)[Blocks][Registers], u32* counter, T* parts, i64 stride,
+                             int split, int splits, int thread, int barrier) {
   static_assert(Registers % 4 == 0, "registers travel in fours");
   struct alignas(16) Four {
     T x[4];
