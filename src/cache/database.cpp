@@ -14,6 +14,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 
 namespace culet {
 namespace {
@@ -133,6 +134,14 @@ std::string uri_of(const std::string& path, bool immutable) {
   return uri + (immutable ? "?immutable=1" : "");
 }
 
+/// Whether the file's header says that it is written through a log (SQLite's file format, offset
+/// 18).
+bool has_log(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  char header[19] = {};
+  return file.read(header, sizeof header) && header[18] == 2;
+}
+
 }  // namespace
 
 Database::~Database() {
@@ -217,8 +226,9 @@ tl::expected<void, OpenFailure> Database::prepare_writing(const std::string& pat
   // store was moved aside that name belongs to the fresh one.
   int keep = 1;
   sqlite3_file_control(handle_, "main", SQLITE_FCNTL_PERSIST_WAL, &keep);
-  // A log that is there already is read without memory shared with others: see OpenMode::wal.
-  if (!wal && execute("PRAGMA locking_mode=EXCLUSIVE") != DbStatus::done) {
+  // A log that is there already is read without memory shared with others: see OpenMode::wal. Only
+  // then: two that open at once in this mode each keep the lock that the other waits for.
+  if (!wal && has_log(path) && execute("PRAGMA locking_mode=EXCLUSIVE") != DbStatus::done) {
     return tl::unexpected(failure(path));
   }
   if (auto known = update_schema(); !known) {
