@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "backends/backends.h"
+#include "backends/gemm_family.h"
 #include "backends/gemv/gemv_config.h"
 #include "backends/k_major.h"
 #include "codegen/cuda_epilogue.h"
@@ -68,62 +69,37 @@ LaunchSpec launch_of(const GemvConfig& c, const Problem& p) {
 
 }  // namespace
 
-class Gemv final : public KernelFamily {
+class Gemv final : public GemmFamily<GemvConfig> {
  public:
   std::string_view name() const override { return "gemv"; }
   std::string version() const override { return "2"; }
-  DeviceKind device_kind() const override { return DeviceKind::cuda; }
-
-  Support supports(const Problem& problem, const DeviceSpec&) const override {
-    std::string reason = refusal(problem);
-    return reason.empty() ? Support::can() : Support::cannot(std::move(reason));
-  }
-
-  std::vector<Config> configs(const Problem& problem, const DeviceSpec& device) const override {
-    std::vector<Config> configs;
-    for (const GemvConfig& c : space(problem, device)) configs.push_back(c.config());
-    return configs;
-  }
-
-  std::optional<Features> features(const Problem& problem, const Config& config,
-                                   const DeviceSpec& device) const override {
-    const auto c = GemvConfig::parse(config);
-    if (!c) return std::nullopt;
-    return features_of(*c, problem, device);
-  }
-
-  Result<Source> source(const Problem& whole, const Step& step,
-                        const DeviceSpec& device) const override {
-    const Problem p = problem_of(whole, step.part);
-    const auto c = checked(p, step, device);
-    if (!c) return tl::unexpected(c.error());
-    return Source{
-        SourceLanguage::cuda,
-        cuda_translation_unit("gemv.cuh", constants(*c, p), p.epilogue, entry_point(*c, p, device)),
-        kEntry,
-        {}};
-  }
-
-  Result<LaunchSpec> launch(const Problem& whole, const Step& step,
-                            const DeviceSpec& device) const override {
-    const Problem p = problem_of(whole, step.part);
-    const auto c = checked(p, step, device);
-    if (!c) return tl::unexpected(c.error());
-    return launch_of(*c, p);
-  }
 
  private:
-  static Result<GemvConfig> checked(const Problem& problem, const Step& step,
-                                    const DeviceSpec& device) {
-    if (step.part == Part::epilogue)
-      return fail(ErrorCode::unsupported, "gemv: an epilogue alone is not a GEMM");
-    if (std::string reason = refusal(problem); !reason.empty())
-      return fail(ErrorCode::unsupported, "gemv: " + reason);
-    auto c = GemvConfig::parse(step.config);
-    if (!c) return c;
-    if (std::string reason = config_error(*c, problem, device); !reason.empty())
-      return fail(ErrorCode::invalid_argument, "gemv: " + reason);
-    return c;
+  std::string why_not(const Problem& problem, const DeviceSpec&) const override {
+    return refusal(problem);
+  }
+  std::string why_not(const GemvConfig& c, const Problem& problem,
+                      const DeviceSpec& device) const override {
+    return config_error(c, problem, device);
+  }
+  std::vector<GemvConfig> all(const Problem& problem, const DeviceSpec& device) const override {
+    return space(problem, device);
+  }
+  std::optional<Features> features_of_valid(const GemvConfig& c, const Problem& problem,
+                                            const DeviceSpec& device) const override {
+    return features_of(c, problem, device);
+  }
+  Source source_of_valid(const GemvConfig& c, const Problem& problem,
+                         const DeviceSpec& device) const override {
+    return {SourceLanguage::cuda,
+            cuda_translation_unit("gemv.cuh", constants(c, problem), problem.epilogue,
+                                  entry_point(c, problem, device)),
+            kEntry,
+            {}};
+  }
+  LaunchSpec launch_of_valid(const GemvConfig& c, const Problem& problem,
+                             const DeviceSpec&) const override {
+    return launch_of(c, problem);
   }
 };
 

@@ -5,9 +5,8 @@
 // cores of any NVIDIA part from sm_80 on, in every layout, leading dimension and alignment.
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "backends/backends.h"
+#include "backends/gemm_family.h"
 #include "backends/mma/mma_config.h"
 #include "codegen/cuda_epilogue.h"
 #include "codegen/cuda_source.h"
@@ -18,14 +17,6 @@ namespace mma {
 namespace {
 
 constexpr const char* kEntry = "culet_mma";
-
-/// 90 of "sm_90a"; 0 where the text is something else.
-int architecture_number(std::string_view text) {
-  if (!text.starts_with("sm_")) return 0;
-  int number = 0;
-  std::from_chars(text.data() + 3, text.data() + text.size(), number);
-  return number;
-}
 
 std::string refusal(const Problem& p, const DeviceSpec& device) {
   if (architecture_number(device.architecture) < 80) {
@@ -131,65 +122,37 @@ LaunchSpec launch_of(const MmaConfig& c, const Problem& p) {
 
 }  // namespace
 
-class Mma final : public KernelFamily {
+class Mma final : public GemmFamily<MmaConfig> {
  public:
   std::string_view name() const override { return "mma"; }
   std::string version() const override { return "1"; }
-  DeviceKind device_kind() const override { return DeviceKind::cuda; }
-
-  Support supports(const Problem& problem, const DeviceSpec& device) const override {
-    std::string reason = refusal(problem, device);
-    return reason.empty() ? Support::can() : Support::cannot(std::move(reason));
-  }
-
-  std::vector<Config> configs(const Problem& problem, const DeviceSpec& device) const override {
-    std::vector<Config> configs;
-    for (const MmaConfig& c : space(problem, device)) configs.push_back(c.config());
-    return configs;
-  }
-
-  std::optional<Features> features(const Problem& problem, const Config& config,
-                                   const DeviceSpec& device) const override {
-    const auto c = MmaConfig::parse(config);
-    if (!c) return std::nullopt;
-    return features_of(*c, problem, device);
-  }
-
-  Result<Source> source(const Problem& whole, const Step& step,
-                        const DeviceSpec& device) const override {
-    const Problem problem = problem_of(whole, step.part);
-    const auto c = checked(problem, step, device);
-    if (!c) return tl::unexpected(c.error());
-    return Source{SourceLanguage::cuda,
-                  cuda_translation_unit("mma.cuh", config_struct(*c, problem), problem.epilogue,
-                                        entry_point(*c, problem)),
-                  kEntry,
-                  {}};
-  }
-
-  Result<LaunchSpec> launch(const Problem& whole, const Step& step,
-                            const DeviceSpec& device) const override {
-    const Problem problem = problem_of(whole, step.part);
-    const auto c = checked(problem, step, device);
-    if (!c) return tl::unexpected(c.error());
-    return launch_of(*c, problem);
-  }
 
  private:
-  static Result<MmaConfig> checked(const Problem& problem, const Step& step,
-                                   const DeviceSpec& device) {
-    if (step.part == Part::epilogue) {
-      return fail(ErrorCode::unsupported, "mma: an epilogue alone is not a GEMM");
-    }
-    if (std::string reason = refusal(problem, device); !reason.empty()) {
-      return fail(ErrorCode::unsupported, "mma: " + reason);
-    }
-    auto c = MmaConfig::parse(step.config);
-    if (!c) return c;
-    if (std::string reason = config_error(*c, problem, device); !reason.empty()) {
-      return fail(ErrorCode::invalid_argument, "mma: " + reason);
-    }
-    return c;
+  std::string why_not(const Problem& problem, const DeviceSpec& device) const override {
+    return refusal(problem, device);
+  }
+  std::string why_not(const MmaConfig& c, const Problem& problem,
+                      const DeviceSpec& device) const override {
+    return config_error(c, problem, device);
+  }
+  std::vector<MmaConfig> all(const Problem& problem, const DeviceSpec& device) const override {
+    return space(problem, device);
+  }
+  std::optional<Features> features_of_valid(const MmaConfig& c, const Problem& problem,
+                                            const DeviceSpec& device) const override {
+    return features_of(c, problem, device);
+  }
+  Source source_of_valid(const MmaConfig& c, const Problem& problem,
+                         const DeviceSpec&) const override {
+    return {SourceLanguage::cuda,
+            cuda_translation_unit("mma.cuh", config_struct(c, problem), problem.epilogue,
+                                  entry_point(c, problem)),
+            kEntry,
+            {}};
+  }
+  LaunchSpec launch_of_valid(const MmaConfig& c, const Problem& problem,
+                             const DeviceSpec&) const override {
+    return launch_of(c, problem);
   }
 };
 

@@ -5,9 +5,8 @@
 // NVIDIA part from sm_70 on, so that every valid problem has an answer of culet's own.
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "backends/backends.h"
+#include "backends/gemm_family.h"
 #include "backends/simt/simt_config.h"
 #include "codegen/codegen.h"
 #include "codegen/cuda_epilogue.h"
@@ -20,14 +19,6 @@ namespace {
 constexpr std::string_view kEntry = "culet_simt";
 /// Blocks walk tiles in steps of the grid, so a cap on the grid is no limit of the problem.
 constexpr std::int64_t kMaxGrid = 1 << 30;
-
-/// 90 of "sm_90a"; 0 where the text is something else.
-int architecture_number(std::string_view text) {
-  if (!text.starts_with("sm_")) return 0;
-  int number = 0;
-  std::from_chars(text.data() + 3, text.data() + text.size(), number);
-  return number;
-}
 
 std::string refusal(const Problem& p, const DeviceSpec& device) {
   if (architecture_number(device.architecture) < 70) {
@@ -115,69 +106,41 @@ LaunchSpec launch_of(const SimtConfig& c, const Problem& p) {
 
 }  // namespace
 
-class Simt final : public KernelFamily {
+class Simt final : public GemmFamily<SimtConfig> {
  public:
   std::string_view name() const override { return "simt"; }
   std::string version() const override { return "2"; }
-  DeviceKind device_kind() const override { return DeviceKind::cuda; }
 
-  Support supports(const Problem& problem, const DeviceSpec& device) const override {
-    std::string reason = refusal(problem, device);
-    return reason.empty() ? Support::can() : Support::cannot(std::move(reason));
+ private:
+  std::string why_not(const Problem& problem, const DeviceSpec& device) const override {
+    return refusal(problem, device);
   }
-
-  std::vector<Config> configs(const Problem& problem, const DeviceSpec&) const override {
-    std::vector<Config> configs;
-    for (const SimtConfig& c : space(problem)) configs.push_back(c.config());
-    return configs;
+  std::string why_not(const SimtConfig& c, const Problem& problem,
+                      const DeviceSpec&) const override {
+    return config_error(c, problem);
   }
-
-  std::optional<Features> features(const Problem& problem, const Config& config,
-                                   const DeviceSpec& device) const override {
-    const auto c = SimtConfig::parse(config);
-    if (!c) return std::nullopt;
-    return features_of(*c, problem, device);
+  std::vector<SimtConfig> all(const Problem& problem, const DeviceSpec&) const override {
+    return space(problem);
   }
-
-  Result<Source> source(const Problem& whole, const Step& step,
-                        const DeviceSpec& device) const override {
-    const Problem problem = problem_of(whole, step.part);
-    const auto c = checked(problem, step, device);
-    if (!c) return tl::unexpected(c.error());
+  std::optional<Features> features_of_valid(const SimtConfig& c, const Problem& problem,
+                                            const DeviceSpec& device) const override {
+    return features_of(c, problem, device);
+  }
+  Source source_of_valid(const SimtConfig& c, const Problem& problem,
+                         const DeviceSpec&) const override {
     Source source;
     source.entry = kEntry;
     source.text =
-        cuda_kernel_text(c->rows_kernel ? "simt_rows.cuh" : "simt.cuh", problem.epilogue) +
+        cuda_kernel_text(c.rows_kernel ? "simt_rows.cuh" : "simt.cuh", problem.epilogue) +
         "\nnamespace culet::kernels {\n" +
-        (c->rows_kernel ? rows_config_struct(*c, problem) : tile_config_struct(*c, problem)) +
-        cuda_epilogue_struct(problem.epilogue) + entry_point(*c, problem) +
+        (c.rows_kernel ? rows_config_struct(c, problem) : tile_config_struct(c, problem)) +
+        cuda_epilogue_struct(problem.epilogue) + entry_point(c, problem) +
         "}  // namespace culet::kernels\n";
     return source;
   }
-
-  Result<LaunchSpec> launch(const Problem& whole, const Step& step,
-                            const DeviceSpec& device) const override {
-    const Problem problem = problem_of(whole, step.part);
-    const auto c = checked(problem, step, device);
-    if (!c) return tl::unexpected(c.error());
-    return launch_of(*c, problem);
-  }
-
- private:
-  static Result<SimtConfig> checked(const Problem& problem, const Step& step,
-                                    const DeviceSpec& device) {
-    if (step.part == Part::epilogue) {
-      return fail(ErrorCode::unsupported, "simt: an epilogue alone is not a GEMM");
-    }
-    if (std::string reason = refusal(problem, device); !reason.empty()) {
-      return fail(ErrorCode::unsupported, "simt: " + reason);
-    }
-    auto c = SimtConfig::parse(step.config);
-    if (!c) return c;
-    if (std::string reason = config_error(*c, problem); !reason.empty()) {
-      return fail(ErrorCode::invalid_argument, "simt: " + reason);
-    }
-    return c;
+  LaunchSpec launch_of_valid(const SimtConfig& c, const Problem& problem,
+                             const DeviceSpec&) const override {
+    return launch_of(c, problem);
   }
 };
 

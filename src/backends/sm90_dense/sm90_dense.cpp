@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "backends/backends.h"
+#include "backends/gemm_family.h"
 #include "backends/hopper_operands.h"
 #include "backends/sm90_dense/dense_config.h"
 #include "codegen/codegen.h"
@@ -166,69 +167,41 @@ LaunchSpec launch_of(const DenseConfig& c, const Problem& p, const DeviceSpec& d
 std::optional<Features> features_of(const DenseConfig& c, const Problem& p,
                                     const DeviceSpec& device);
 
-class Sm90Dense final : public KernelFamily {
+class Sm90Dense final : public GemmFamily<DenseConfig> {
  public:
   std::string_view name() const override { return "sm90_dense"; }
   std::string version() const override { return "1"; }
-  DeviceKind device_kind() const override { return DeviceKind::cuda; }
 
-  Support supports(const Problem& problem, const DeviceSpec& device) const override {
-    std::string reason = refusal(problem, device);
-    return reason.empty() ? Support::can() : Support::cannot(std::move(reason));
+ private:
+  std::string why_not(const Problem& problem, const DeviceSpec& device) const override {
+    return refusal(problem, device);
   }
-
-  std::vector<Config> configs(const Problem& problem, const DeviceSpec& device) const override {
-    std::vector<Config> configs;
-    for (const DenseConfig& c : space(problem, device)) configs.push_back(c.config());
-    return configs;
+  std::string why_not(const DenseConfig& c, const Problem& problem,
+                      const DeviceSpec& device) const override {
+    return config_error(c, problem, device);
   }
-
-  std::optional<Features> features(const Problem& problem, const Config& config,
-                                   const DeviceSpec& device) const override {
-    const auto c = DenseConfig::parse(config);
-    if (!c) return std::nullopt;
-    return features_of(*c, problem, device);
+  std::vector<DenseConfig> all(const Problem& problem, const DeviceSpec& device) const override {
+    return space(problem, device);
   }
-
-  Result<Source> source(const Problem& whole, const Step& step,
-                        const DeviceSpec& device) const override {
-    const Problem problem = problem_of(whole, step.part);
-    const auto c = checked(problem, step, device);
-    if (!c) return tl::unexpected(c.error());
+  std::optional<Features> features_of_valid(const DenseConfig& c, const Problem& problem,
+                                            const DeviceSpec& device) const override {
+    return features_of(c, problem, device);
+  }
+  Source source_of_valid(const DenseConfig& c, const Problem& problem,
+                         const DeviceSpec& device) const override {
     Source source;
     source.entry = kEntry;
     source.text = fmt::format("#define CULET_WGMMA_A {}\n#define CULET_WGMMA_B {}\n",
                               device_dtype_name(problem.a), device_dtype_name(problem.b)) +
                   cuda_kernel_text("sm90_dense.cuh", problem.epilogue) +
-                  "\nnamespace culet::kernels {\n" + config_struct(*c, problem, device) +
+                  "\nnamespace culet::kernels {\n" + config_struct(c, problem, device) +
                   cuda_epilogue_struct(problem.epilogue) + entry_point(problem) +
                   "}  // namespace culet::kernels\n";
     return source;
   }
-
-  Result<LaunchSpec> launch(const Problem& whole, const Step& step,
-                            const DeviceSpec& device) const override {
-    const Problem problem = problem_of(whole, step.part);
-    const auto c = checked(problem, step, device);
-    if (!c) return tl::unexpected(c.error());
-    return launch_of(*c, problem, device);
-  }
-
- private:
-  Result<DenseConfig> checked(const Problem& problem, const Step& step,
-                              const DeviceSpec& device) const {
-    if (step.part == Part::epilogue) {
-      return fail(ErrorCode::unsupported, "sm90_dense: an epilogue alone is not a GEMM");
-    }
-    if (std::string reason = refusal(problem, device); !reason.empty()) {
-      return fail(ErrorCode::unsupported, "sm90_dense: " + reason);
-    }
-    auto c = DenseConfig::parse(step.config);
-    if (!c) return c;
-    if (std::string reason = config_error(*c, problem, device); !reason.empty()) {
-      return fail(ErrorCode::invalid_argument, "sm90_dense: " + reason);
-    }
-    return c;
+  LaunchSpec launch_of_valid(const DenseConfig& c, const Problem& problem,
+                             const DeviceSpec& device) const override {
+    return launch_of(c, problem, device);
   }
 };
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "backends/backends.h"
+#include "backends/gemm_family.h"
 #include "backends/k_major.h"
 #include "backends/sm90_stream/stream_config.h"
 #include "codegen/codegen.h"
@@ -106,66 +107,41 @@ LaunchSpec launch_of(const StreamConfig& c, const Problem& p) {
 
 }  // namespace
 
-class Sm90Stream final : public KernelFamily {
+class Sm90Stream final : public GemmFamily<StreamConfig> {
  public:
   std::string_view name() const override { return "sm90_stream"; }
   std::string version() const override { return "4"; }
-  DeviceKind device_kind() const override { return DeviceKind::cuda; }
 
-  Support supports(const Problem& problem, const DeviceSpec& device) const override {
-    std::string reason = refusal(problem, device);
-    return reason.empty() ? Support::can() : Support::cannot(std::move(reason));
+ private:
+  std::string why_not(const Problem& problem, const DeviceSpec& device) const override {
+    return refusal(problem, device);
   }
-
-  std::vector<Config> configs(const Problem& problem, const DeviceSpec& device) const override {
-    std::vector<Config> configs;
-    for (const StreamConfig& c : space(problem, device)) configs.push_back(c.config());
-    return configs;
+  std::string why_not(const StreamConfig& c, const Problem& problem,
+                      const DeviceSpec& device) const override {
+    return config_error(c, problem, device);
   }
-
-  std::optional<Features> features(const Problem& problem, const Config& config,
-                                   const DeviceSpec& device) const override {
-    const auto c = StreamConfig::parse(config);
-    if (!c) return std::nullopt;
-    return features_of(*c, problem, device);
+  std::vector<StreamConfig> all(const Problem& problem, const DeviceSpec& device) const override {
+    return space(problem, device);
   }
-
-  Result<Source> source(const Problem& whole, const Step& step,
-                        const DeviceSpec& device) const override {
-    const Problem p = problem_of(whole, step.part);
-    const auto c = checked(p, step, device);
-    if (!c) return tl::unexpected(c.error());
+  std::optional<Features> features_of_valid(const StreamConfig& c, const Problem& problem,
+                                            const DeviceSpec& device) const override {
+    return features_of(c, problem, device);
+  }
+  Source source_of_valid(const StreamConfig& c, const Problem& problem,
+                         const DeviceSpec&) const override {
     Source source;
     source.entry = kEntry;
     // WGMMA's first operand is the one on the side of 64 rows.
-    source.text =
-        fmt::format("#define CULET_WGMMA_A {}\n#define CULET_WGMMA_B {}\n",
-                    device_dtype_name(c->wide_b ? p.b : p.a),
-                    device_dtype_name(c->wide_b ? p.a : p.b)) +
-        cuda_translation_unit("sm90_stream.cuh", constants(*c, p), p.epilogue, entry_point(*c, p));
+    source.text = fmt::format("#define CULET_WGMMA_A {}\n#define CULET_WGMMA_B {}\n",
+                              device_dtype_name(c.wide_b ? problem.b : problem.a),
+                              device_dtype_name(c.wide_b ? problem.a : problem.b)) +
+                  cuda_translation_unit("sm90_stream.cuh", constants(c, problem), problem.epilogue,
+                                        entry_point(c, problem));
     return source;
   }
-
-  Result<LaunchSpec> launch(const Problem& whole, const Step& step,
-                            const DeviceSpec& device) const override {
-    const Problem p = problem_of(whole, step.part);
-    const auto c = checked(p, step, device);
-    if (!c) return tl::unexpected(c.error());
-    return launch_of(*c, p);
-  }
-
- private:
-  static Result<StreamConfig> checked(const Problem& problem, const Step& step,
-                                      const DeviceSpec& device) {
-    if (step.part == Part::epilogue)
-      return fail(ErrorCode::unsupported, "sm90_stream: an epilogue alone is not a GEMM");
-    if (std::string reason = refusal(problem, device); !reason.empty())
-      return fail(ErrorCode::unsupported, "sm90_stream: " + reason);
-    auto c = StreamConfig::parse(step.config);
-    if (!c) return c;
-    if (std::string reason = config_error(*c, problem, device); !reason.empty())
-      return fail(ErrorCode::invalid_argument, "sm90_stream: " + reason);
-    return c;
+  LaunchSpec launch_of_valid(const StreamConfig& c, const Problem& problem,
+                             const DeviceSpec&) const override {
+    return launch_of(c, problem);
   }
 };
 
