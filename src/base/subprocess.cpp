@@ -23,6 +23,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/spawn_setup.h"
+
 extern char** environ;
 
 namespace culet {
@@ -61,41 +63,6 @@ class RunningGroup {
  private:
   static constexpr pid_t kReserved = -1;
   std::atomic<pid_t>* place_ = nullptr;
-};
-
-/// What the child is started with: the pipe as its output, no input as a rule, signals as usual and
-/// a process group of its own, so that a compiler's helpers can be killed with it.
-class SpawnSetup {
- public:
-  /// `input` -1: none.
-  SpawnSetup(int input, int output) {
-    posix_spawn_file_actions_init(&actions_);
-    if (input < 0) {
-      posix_spawn_file_actions_addopen(&actions_, 0, "/dev/null", O_RDONLY, 0);
-    } else {
-      posix_spawn_file_actions_adddup2(&actions_, input, 0);
-    }
-    posix_spawn_file_actions_adddup2(&actions_, output, 1);
-    posix_spawn_file_actions_adddup2(&actions_, output, 2);
-    posix_spawnattr_init(&attributes_);
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&attributes_, &none);
-    posix_spawnattr_setsigdefault(&attributes_, &all);
-    posix_spawnattr_setpgroup(&attributes_, 0);
-    posix_spawnattr_setflags(
-        &attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  }
-  ~SpawnSetup() {
-    posix_spawn_file_actions_destroy(&actions_);
-    posix_spawnattr_destroy(&attributes_);
-  }
-  SpawnSetup(const SpawnSetup&) = delete;
-  SpawnSetup& operator=(const SpawnSetup&) = delete;
-
-  posix_spawn_file_actions_t actions_;
-  posix_spawnattr_t attributes_;
 };
 
 /// Kills a process group if this process ends without having taken it back: a shell that reads from

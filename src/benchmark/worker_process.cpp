@@ -20,6 +20,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/spawn_setup.h"
 #include "benchmark/worker_messages.h"
 #include "culet/version.h"
 
@@ -59,42 +60,6 @@ class Descriptor {
 
  private:
   int fd_;
-};
-
-/// The child gets its socket and nothing else that is open here, signals as usual, and a process
-/// group of its own, so that Ctrl-C at a terminal reaches the tuning process only.
-class SpawnSetup {
- public:
-  SpawnSetup(int socket, int output) {
-    posix_spawn_file_actions_init(&actions_);
-    posix_spawn_file_actions_addopen(&actions_, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions_, output, 1);
-    posix_spawn_file_actions_adddup2(&actions_, output, 2);
-    posix_spawn_file_actions_adddup2(&actions_, socket, kWorkerSocket);
-#if defined(__GLIBC_PREREQ)
-#if __GLIBC_PREREQ(2, 34)
-    posix_spawn_file_actions_addclosefrom_np(&actions_, kWorkerSocket + 1);
-#endif
-#endif
-    posix_spawnattr_init(&attributes_);
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&attributes_, &none);
-    posix_spawnattr_setsigdefault(&attributes_, &all);
-    posix_spawnattr_setpgroup(&attributes_, 0);
-    posix_spawnattr_setflags(
-        &attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  }
-  ~SpawnSetup() {
-    posix_spawn_file_actions_destroy(&actions_);
-    posix_spawnattr_destroy(&attributes_);
-  }
-  SpawnSetup(const SpawnSetup&) = delete;
-  SpawnSetup& operator=(const SpawnSetup&) = delete;
-
-  posix_spawn_file_actions_t actions_;
-  posix_spawnattr_t attributes_;
 };
 
 tl::unexpected<Error> system_error(const char* what) {
@@ -146,7 +111,14 @@ Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(const WorkerProgram&
   for (std::string& argument : argv) arguments.push_back(argument.data());
   arguments.push_back(nullptr);
   pid_t pid = 0;
-  const SpawnSetup setup(theirs.get(), output.get());
+  // The child gets its socket and nothing else that is open here.
+  SpawnSetup setup(-1, output.get());
+  posix_spawn_file_actions_adddup2(&setup.actions_, theirs.get(), kWorkerSocket);
+#if defined(__GLIBC_PREREQ)
+#if __GLIBC_PREREQ(2, 34)
+  posix_spawn_file_actions_addclosefrom_np(&setup.actions_, kWorkerSocket + 1);
+#endif
+#endif
   const int error = posix_spawn(&pid, program.path.c_str(), &setup.actions_, &setup.attributes_,
                                 arguments.data(), environ);
   close(theirs.release());  // or its end would never be seen
