@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -79,6 +80,12 @@ struct Taken {
   std::int64_t damaged_code = 0;  ///< kernels that do not match their checksum
 };
 
+/// Held by whoever compiles a key, see Cache::lock_code.
+class CodeLock {
+ public:
+  virtual ~CodeLock() = default;
+};
+
 /// Layered caches implement the same interface. All methods are thread-safe.
 class Cache {
  public:
@@ -126,6 +133,15 @@ class Cache {
   virtual Result<std::int64_t> save_code(const std::string& file) = 0;
   /// A warning to show once (store unreadable, degraded to memory ...), empty if there is none.
   virtual std::string take_warning() = 0;
+
+  /// Waits while another process that shares this cache compiles the code of `key`, then keeps
+  /// others waiting until the lock is destroyed. `cancelled` is asked while waiting. Null where
+  /// nobody shares the cache, where it has no locks, where the wait was cancelled, or where it took
+  /// longer than any compiler: then one compiles without.
+  virtual std::unique_ptr<CodeLock> lock_code(const std::string& /*key*/,
+                                              const std::function<bool()>& /*cancelled*/) {
+    return nullptr;
+  }
 };
 
 /// Opens a store: a path to a folder, "none" (memory only), or empty for the default place

@@ -32,13 +32,38 @@ struct Progress {
   std::string_view best_name;
 };
 
+/// How the code of a kernel was come by.
+enum class CodeFrom : std::uint8_t {
+  compiled,  ///< by this process
+  stored,    ///< it was in the store
+  awaited,   ///< another thread or process was compiling it
+};
+std::string_view to_string(CodeFrom from);
+
+/// A kernel that a candidate needs.
+struct Compilation {
+  std::string key;    ///< of its code in the store
+  std::string entry;  ///< name of the kernel
+  CodeFrom from = CodeFrom::compiled;
+  double seconds = 0;  ///< until it was there
+  std::string error;   ///< one line; empty: there is none
+};
+
+/// Never called concurrently by one tuner that tunes one problem at a time.
 class Observer {
  public:
   virtual ~Observer() = default;
   virtual void progress(const Progress&) {}
+  /// A candidate was tried: it could not be built, was wrong, crashed, took too long, or was timed.
   virtual void trial(const Problem&, const Trial&) {}
+  /// The end of tune() or bench() where that is no error.
   virtual void report(const TuneReport&) {}
   virtual void warning(std::string_view) {}
+  /// tune() or bench() begins.
+  virtual void started(const Problem&) {}
+  virtual void compilation(const Problem&, const Candidate&, const Compilation&) {}
+  /// A worker process took the place of one that is gone, and why that one is.
+  virtual void worker_replaced(const Problem&, std::string_view /*why*/) {}
 };
 
 /// How trials are measured; part of every trial's key.

@@ -71,8 +71,14 @@ class WorkerHost::Impl {
   /// A new worker with the problem open, if there is none. Error: none can be had.
   Result<void> ensure_open();
   Result<void> send_setup();
+  void lose(const std::string& why) {
+    gone_ = why.empty() ? "it could not go on" : why;
+    process_.reset();
+  }
 
   std::unique_ptr<WorkerProcess> process_;
+  std::string gone_;  ///< why the last worker is; empty: there was none, or another is here
+  std::function<void(const std::string&)> on_replaced_;
   std::string setup_;                ///< of the problem that is open
   std::set<std::int64_t> known_;     ///< candidates the worker has
   std::set<std::int64_t> ran_;       ///< candidates whose code ran in it, of any problem
@@ -142,6 +148,7 @@ Result<std::unique_ptr<TrialRunner>> WorkerHost::Impl::make_runner(const Problem
                                                                    const RunnerOptions& options) {
   if (process_ != nullptr && !process_->ours()) process_.reset();
   if (unavailable_ || !device.present) return make_trial_runner(problem, device, options);
+  on_replaced_ = options.on_replaced;
   auto opened = open(encode(benchmark::Setup{problem, device, options}));
   if (opened) return std::make_unique<IsolatedRunner>(*this, problem, device, options);
   // That operands do not fit is the same in any process. No worker, or a device that this process
@@ -160,7 +167,7 @@ Result<void> WorkerHost::Impl::open(const std::string& setup) {
   if (process_ != nullptr) {
     const auto opened = send_setup();
     if (opened || (process_ != nullptr && opened.error().code != ErrorCode::device)) return opened;
-    process_.reset();  // it had died meanwhile, or was harmed: nobody's fault
+    lose(opened.error().message);  // it had died meanwhile, or was harmed: nobody's fault
   }
   return ensure_open();
 }
@@ -189,6 +196,8 @@ Result<void> WorkerHost::Impl::ensure_open() {
   process_ = std::move(*process);
   auto opened = send_setup();
   if (!opened) process_.reset();
+  if (opened && !gone_.empty() && on_replaced_) on_replaced_(gone_);
+  gone_.clear();
   return opened;
 }
 
@@ -208,16 +217,19 @@ tl::expected<Reply, Lost> WorkerHost::Impl::wait() {
         } else if (lost.reason.find("bad_alloc") != std::string::npos) {
           lost.reason = "out of memory: " + lost.reason;
         }
-        process_.reset();
+        lose(lost.reason);
         return tl::unexpected(std::move(lost));
       }
-      case WorkerProcess::Received::late:
-        process_.reset();
-        return tl::unexpected(
-            limit > 0 ? Lost{Outcome::timed_out,
-                             fmt::format("killed after {:.3g} s, in which it did not end", limit)}
-                      : Lost{Outcome::crashed,
-                             fmt::format("no answer in the {:.3g} s after it ran", kOwnSeconds)});
+      case WorkerProcess::Received::late: {
+        Lost lost{Outcome::crashed,
+                  fmt::format("no answer in the {:.3g} s after it ran", kOwnSeconds)};
+        if (limit > 0) {
+          lost = {Outcome::timed_out,
+                  fmt::format("killed after {:.3g} s, in which it did not end", limit)};
+        }
+        lose(lost.reason);
+        return tl::unexpected(std::move(lost));
+      }
       case WorkerProcess::Received::message:
         break;
     }
@@ -230,10 +242,10 @@ tl::expected<Reply, Lost> WorkerHost::Impl::wait() {
     } else {
       auto reply = benchmark::decode_reply(reader);
       if (reply) {
-        if (!reply->usable) process_.reset();
+        if (!reply->usable) lose(reply->ok ? reply->verdict.reason : reply->ok.error().message);
         return std::move(*reply);
       }
-      process_.reset();
+      lose(reply.error().message);
       return tl::unexpected(Lost{Outcome::crashed, reply.error().message});
     }
   }
@@ -257,7 +269,7 @@ tl::expected<Reply, Lost> WorkerHost::Impl::ask(std::int64_t number,
       reply = wait();
     } else {
       reply.error().reason = process_->end();
-      process_.reset();
+      lose(reply.error().reason);
     }
     // What ran there before may have left the memory that made this one crash. Once: a second time
     // is its own doing.

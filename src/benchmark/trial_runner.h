@@ -43,6 +43,8 @@ struct RunnerOptions {
   std::function<double(const Candidate&, int round)> simulated_clock;
   /// Called after each sample of a race, where `stop` may be set. May be empty.
   std::function<void()> on_sample;
+  /// Told why a worker process is gone, when another took its place. May be empty.
+  std::function<void(const std::string& why)> on_replaced;
   /// Told before a candidate's code runs, with the seconds that may take, and with 0 when it has
   /// returned: for whoever watches this process from outside. May be empty.
   std::function<void(double seconds)> watch;

@@ -7,6 +7,9 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+
+#include "cache/key_lock.h"
 #include "cache/records.h"
 #include "cache/rows.h"
 
@@ -16,6 +19,10 @@ namespace {
 /// When code was last used decides what goes first where the store is full; refreshing it more
 /// often than this only makes writers wait for each other.
 constexpr std::int64_t kTouchSeconds = 3600;
+
+/// How long a process waits for another's compiler: some more than a compiler may take (two
+/// minutes, src/compile/host_toolchain.cpp). Who takes longer was stopped.
+constexpr std::chrono::seconds kCompilePatience{150};
 
 std::int64_t now_seconds() { return now_milliseconds() / 1000; }
 
@@ -115,6 +122,17 @@ DbStatus SqliteCache::make_room(Database& database, const std::string& newest) {
     }
   }
   return DbStatus::done;
+}
+
+std::unique_ptr<CodeLock> SqliteCache::lock_code(const std::string& key,
+                                                 const std::function<bool()>& cancelled) {
+  {
+    const std::lock_guard lock(mutex_);
+    // Where code is not stored, or not taken, there is nothing to wait for; and on a network place
+    // locks may be slow, or held by a host that is gone.
+    if (writable() == nullptr || !foreign_.empty() || !options_.network->empty()) return nullptr;
+  }
+  return KeyLock::acquire(path_ + ".compiling", key, cancelled, kCompilePatience);
 }
 
 std::optional<Trial> SqliteCache::find_trial(const Problem& problem, const Candidate& candidate,

@@ -57,6 +57,8 @@ class SqliteCache final : public Cache {
   Result<Taken> take(const StoreContents& contents, const CodeSource& code) override;
   Result<std::int64_t> save_code(const std::string& file) override;
   std::string take_warning() override;
+  std::unique_ptr<CodeLock> lock_code(const std::string& key,
+                                      const std::function<bool()>& cancelled) override;
 
  private:
   SqliteCache(std::string path, StoreOptions options)

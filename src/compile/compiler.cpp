@@ -6,14 +6,17 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <future>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "base/files.h"
 #include "base/hash.h"
 #include "compile/toolchain.h"
+#include "culet/tuner.h"
 
 namespace culet {
 
@@ -35,6 +38,16 @@ std::string key_of(const Source& source, const Toolchain& toolchain) {
   return hash128_hex(text);
 }
 
+/// What is wanted, by whom.
+struct Request {
+  const Source& source;
+  const Toolchain& toolchain;
+  const std::function<bool()>& cancelled;
+  Compilation* how;
+};
+
+using Future = std::shared_future<Result<Artifact>>;
+
 }  // namespace
 
 struct Compiler::Impl {
@@ -44,13 +57,14 @@ struct Compiler::Impl {
 
   std::mutex mutex;
   /// Compilations under way, and results that no cache keeps.
-  std::map<std::string, std::shared_future<Result<Artifact>>> known;
+  std::map<std::string, Future> known;
 
-  Result<Artifact> find_or_compile(const std::string& key, const Source& source,
-                                   const Toolchain& toolchain);
-  Result<Artifact> compile_now(const Source& source, const Toolchain& toolchain);
-  Result<void> dump(const std::string& key, const Source& source, const Toolchain& toolchain,
-                    const Result<Artifact>& result) const;
+  /// One thread at a time for each key: the others get its result.
+  Result<Artifact> once(const Request& request);
+  Result<Artifact> find_or_compile(const Request& request);
+  std::optional<Artifact> find(const Request& request);
+  Result<Artifact> compile_now(const Request& request);
+  Result<void> dump(const Request& request, const Result<Artifact>& result) const;
 };
 
 Compiler::Compiler(std::shared_ptr<Cache> cache, std::string dump_dir)
@@ -63,88 +77,132 @@ Compiler::~Compiler() = default;
 
 std::int64_t Compiler::compiled() const { return impl_->compiled.load(); }
 
-Result<Artifact> Compiler::Impl::compile_now(const Source& source, const Toolchain& toolchain) {
+Result<Artifact> Compiler::Impl::compile_now(const Request& request) {
   ++compiled;
-  auto output = toolchain.compile(source);
+  request.how->from = CodeFrom::compiled;
+  auto output = request.toolchain.compile(request.source);
   if (!output) return tl::unexpected<Error>(output.error());
   Artifact artifact;
-  artifact.kind = toolchain.kind();
+  artifact.kind = request.toolchain.kind();
   artifact.bytes = std::move(output->code);
-  artifact.entry = source.entry;
-  artifact.toolchain = toolchain.text();
+  artifact.entry = request.source.entry;
+  artifact.toolchain = request.toolchain.text();
   artifact.log = std::move(output->log);
   return artifact;
 }
 
-Result<Artifact> Compiler::Impl::find_or_compile(const std::string& key, const Source& source,
-                                                 const Toolchain& toolchain) {
-  if (cache != nullptr) {
-    auto found = cache->find_code(key);
-    // The key names all of this; a stored entry that says otherwise is not to be trusted.
-    if (found && found->kind == toolchain.kind() && found->entry == source.entry &&
-        !found->bytes.empty()) {
-      return std::move(*found);
-    }
+std::optional<Artifact> Compiler::Impl::find(const Request& request) {
+  auto found = cache->find_code(request.how->key);
+  // The key names all of this; a stored entry that says otherwise is not to be trusted.
+  if (found && (found->kind != request.toolchain.kind() || found->entry != request.source.entry ||
+                found->bytes.empty())) {
+    found.reset();
   }
-  auto artifact = compile_now(source, toolchain);
-  if (artifact && cache != nullptr) cache->store_code(key, *artifact);
+  return found;
+}
+
+Result<Artifact> Compiler::Impl::find_or_compile(const Request& request) {
+  if (cache == nullptr) return compile_now(request);
+  if (auto found = find(request)) {
+    request.how->from = CodeFrom::stored;
+    return std::move(*found);
+  }
+  const auto lock = cache->lock_code(request.how->key, request.cancelled);
+  if (request.cancelled()) {
+    return fail(ErrorCode::interrupted, request.source.entry + ": stopped before it was compiled");
+  }
+  // Whoever had the lock has published what it compiled.
+  if (auto found = lock != nullptr ? find(request) : std::nullopt) {
+    request.how->from = CodeFrom::awaited;
+    return std::move(*found);
+  }
+  auto artifact = compile_now(request);
+  if (artifact) cache->store_code(request.how->key, *artifact);
   return artifact;
 }
 
-Result<void> Compiler::Impl::dump(const std::string& key, const Source& source,
-                                  const Toolchain& toolchain,
-                                  const Result<Artifact>& result) const {
+Result<void> Compiler::Impl::dump(const Request& request, const Result<Artifact>& result) const {
   if (auto ok = make_folders(dump_dir); !ok) return ok;
-  const std::string stem = fmt::format("{}/{}-{}", dump_dir, source.entry, key.substr(0, 12));
-  if (auto ok = write_file_atomically(stem + toolchain.source_suffix(), source.text); !ok)
+  const std::string stem =
+      fmt::format("{}/{}-{}", dump_dir, request.source.entry, request.how->key.substr(0, 12));
+  if (auto ok =
+          write_file_atomically(stem + request.toolchain.source_suffix(), request.source.text);
+      !ok)
     return ok;
   const std::string& log = result ? result->log : result.error().detail;
   if (!log.empty()) {
     if (auto ok = write_file_atomically(stem + ".log", log); !ok) return ok;
   }
   if (!result) return {};
-  return write_file_atomically(stem + toolchain.code_suffix(), result->bytes);
+  return write_file_atomically(stem + request.toolchain.code_suffix(), result->bytes);
 }
 
-Result<Artifact> Compiler::compile(const Source& source, const DeviceSpec& device) {
-  auto toolchain = find_toolchain(source.language, device);
-  if (!toolchain) return tl::unexpected<Error>(toolchain.error());
-  const std::string key = key_of(source, **toolchain);
-
+Result<Artifact> Compiler::Impl::once(const Request& request) {
+  const std::string& key = request.how->key;
   std::promise<Result<Artifact>> promise;
-  std::shared_future<Result<Artifact>> other;
-  {
-    const std::lock_guard lock(impl_->mutex);
-    const auto [entry, fresh] = impl_->known.try_emplace(key);
-    if (fresh) {
-      entry->second = promise.get_future().share();
-    } else {
+  for (;;) {
+    Future other;
+    {
+      const std::lock_guard lock(mutex);
+      const auto [entry, fresh] = known.try_emplace(key);
+      if (fresh) {
+        entry->second = promise.get_future().share();
+        break;
+      }
       other = entry->second;
     }
+    const bool there = other.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    request.how->from = there ? CodeFrom::stored : CodeFrom::awaited;
+    const auto& result = other.get();
+    // Whoever was to compile it was told to stop; this caller was not.
+    if (result || result.error().code != ErrorCode::interrupted || request.cancelled())
+      return result;
   }
-  if (other.valid()) return other.get();
 
   Result<Artifact> result = fail(ErrorCode::build_failed, "not compiled");
   try {
-    result = impl_->find_or_compile(key, source, **toolchain);
+    result = find_or_compile(request);
   } catch (const std::exception& exception) {
-    result = fail(ErrorCode::build_failed, fmt::format("{}: {}", source.entry, exception.what()));
+    result = fail(ErrorCode::build_failed,
+                  fmt::format("{}: {}", request.source.entry, exception.what()));
   }
-  if (!impl_->dump_dir.empty()) {
+  if (!dump_dir.empty()) {
     // What was asked for beside the code must not be lost in silence.
-    if (auto dumped = impl_->dump(key, source, **toolchain, result); !dumped && result) {
+    if (auto dumped = dump(request, result); !dumped && result) {
       result = tl::unexpected<Error>(dumped.error());
     }
   }
-  promise.set_value(result);
   // A cache keeps what succeeded; a source that does not compile never will. Anything else
   // (compiler missing, time-out) may be different next time.
-  const bool keep =
-      result ? impl_->cache == nullptr : result.error().code == ErrorCode::build_failed;
+  const bool keep = result ? cache == nullptr : result.error().code == ErrorCode::build_failed;
   if (!keep) {
-    const std::lock_guard lock(impl_->mutex);
-    impl_->known.erase(key);
+    const std::lock_guard lock(mutex);
+    known.erase(key);
   }
+  promise.set_value(result);
+  return result;
+}
+
+Result<Artifact> Compiler::compile(const Source& source, const DeviceSpec& device) {
+  Compilation how;
+  return compile(
+      source, device, [] { return false; }, &how);
+}
+
+Result<Artifact> Compiler::compile(const Source& source, const DeviceSpec& device,
+                                   const std::function<bool()>& cancelled, Compilation* how) {
+  const auto begin = std::chrono::steady_clock::now();
+  how->entry = source.entry;
+  auto toolchain = find_toolchain(source.language, device);
+  Result<Artifact> result = fail(ErrorCode::device, "");
+  if (toolchain) {
+    how->key = key_of(source, **toolchain);
+    result = impl_->once({source, **toolchain, cancelled, how});
+  } else {
+    result = tl::unexpected<Error>(toolchain.error());
+  }
+  how->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (!result) how->error = result.error().message;
   return result;
 }
 

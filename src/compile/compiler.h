@@ -19,6 +19,8 @@
 
 namespace culet {
 
+struct Compilation;
+
 class Compiler : public BuildContext {
  public:
   /// `cache` may be null. `dump_dir`: every source and its code are also written there, named by
@@ -27,6 +29,11 @@ class Compiler : public BuildContext {
   ~Compiler() override;
 
   Result<Artifact> compile(const Source& source, const DeviceSpec& device) override;
+
+  /// The same, telling in `*how` where the code came from. While another process compiles it,
+  /// `cancelled` is asked; the error is then `interrupted`.
+  Result<Artifact> compile(const Source& source, const DeviceSpec& device,
+                           const std::function<bool()>& cancelled, Compilation* how);
 
   /// Kernels really compiled (not found in the cache) since construction.
   std::int64_t compiled() const;

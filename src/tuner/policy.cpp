@@ -2,7 +2,8 @@
 // SPDX-FileCopyrightText: The culet authors
 //
 // The measuring policy as text: part of every stored trial's key, so that times taken in different
-// ways never meet. And isolation, which is no part of it: a worker takes the same times.
+// ways never meet. And names of other values: isolation is no part of it, a worker takes the same
+// times.
 #include <fmt/format.h>
 
 #include "culet/tuner.h"
@@ -22,6 +23,18 @@ Result<Isolation> parse_isolation(std::string_view text) {
   if (text == "none") return Isolation::none;
   return fail(ErrorCode::invalid_argument,
               fmt::format("'{}' is not process or none", text.substr(0, 80)));
+}
+
+std::string_view to_string(CodeFrom from) {
+  switch (from) {
+    case CodeFrom::compiled:
+      return "compiled";
+    case CodeFrom::stored:
+      return "stored";
+    case CodeFrom::awaited:
+      return "awaited";
+  }
+  return "?";
 }
 
 }  // namespace culet

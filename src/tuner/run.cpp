@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <exception>
 #include <mutex>
 
 #include "benchmark/trial_runner.h"
@@ -22,25 +21,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-/// Backends may be a user's own: an exception of theirs costs the candidate only.
-Result<BuiltStep> build_step(const Backend& backend, const Problem& part, const Step& step,
-                             const TunerState& state) {
-  try {
-    return backend.build(part, step, state.device, *state.compiler);
-  } catch (const std::exception& exception) {
-    return fail(ErrorCode::build_failed, fmt::format("{}: build() threw", backend.name()),
-                exception.what());
-  }
-}
-
-/// ": " and the first line of a compiler's log that speaks of an error; empty where none does.
-std::string first_error(const std::string& log) {
-  const std::size_t at = log.find("error");
-  if (at == std::string::npos) return {};
-  const std::size_t line = log.rfind('\n', at) + 1;  // npos + 1 is 0
-  return ": " + log.substr(line, std::min<std::size_t>(log.find('\n', at), line + 200) - line);
 }
 
 bool failed(const Trial& trial) {
@@ -59,22 +39,6 @@ std::string shape_of(const Step& step) {
 }  // namespace
 
 std::string top_text(int top) { return top < 0 ? "all" : std::to_string(top); }
-
-Result<BuiltCandidate> build_candidate(const TunerState& state, const Problem& problem,
-                                       const Candidate& candidate) {
-  BuiltCandidate built{candidate, {}};
-  for (const Step& step : candidate.steps) {
-    const Backend* backend = state.registry.find(step.backend);
-    if (backend == nullptr) {
-      return fail(ErrorCode::invalid_argument, fmt::format("unknown backend '{}'", step.backend));
-    }
-    const Problem part = step.part == Part::gemm ? problem_of(problem, Part::gemm) : problem;
-    auto result = build_step(*backend, part, step, state);
-    if (!result) return tl::unexpected(result.error());
-    built.steps.push_back(std::move(*result));
-  }
-  return built;
-}
 
 TuneRun::TuneRun(TunerState& state, const Problem& problem, Observer* observer)
     : state_(state), observer_(observer), start_(Clock::now()) {
@@ -258,31 +222,6 @@ std::vector<int> TuneRun::add_fallbacks() {
   return added;
 }
 
-void TuneRun::build(const std::vector<int>& trials) {
-  const int count = static_cast<int>(trials.size());
-  std::mutex mutex;
-  int done = 0;
-  say("compile", 0, count);
-  parallel_for(count, state_.options.compile_threads, [&](int job) {
-    const int index = trials[static_cast<std::size_t>(job)];
-    Trial& trial = report_.trials[static_cast<std::size_t>(index)];
-    if (halted()) {
-      trial.reason = "stopped before it was compiled";
-      return;
-    }
-    auto built = build_candidate(state_, report_.problem, trial.candidate);
-    const std::lock_guard lock(mutex);
-    if (built) {
-      built_[index] = std::move(*built);
-    } else {
-      trial.outcome = Outcome::build_failed;
-      trial.reason = built.error().message + first_error(built.error().detail);
-      trial.log = built.error().detail;
-    }
-    say("compile", ++done, count);
-  });
-}
-
 std::vector<int> TuneRun::verify(TrialRunner& runner) {
   std::vector<int> entrants;
   const int count = static_cast<int>(built_.size());
@@ -360,6 +299,9 @@ Result<void> TuneRun::benchmark() {
     options.stop = &halt_;
     options.on_sample = [this] { halt_ = halted(); };
     options.simulated_clock = state_.options.simulated_clock;
+    options.on_replaced = [this](const std::string& why) {
+      if (observer_ != nullptr) observer_->worker_replaced(report_.problem, why);
+    };
     const std::lock_guard one_at_a_time(state_.measuring);
     const bool isolated = state_.options.isolation == Isolation::process;
     auto runner = isolated ? state_.workers.make_runner(report_.problem, state_.device, options)

@@ -94,6 +94,7 @@ class TuneRun {
   SelectionScope scope() const;
   void store_trial(const Trial& trial);
   void say(std::string_view phase, int done, int total);
+  void tell(const Candidate& candidate, const std::vector<Compilation>& kernels);
   void note(const std::string& text);
   std::vector<int> verify(TrialRunner& runner);
   void race(TrialRunner& runner, const std::vector<int>& entrants);
@@ -121,7 +122,7 @@ class TuneRun {
 
 /// Builds every step of a candidate. Errors are the first failing step's.
 Result<BuiltCandidate> build_candidate(const TunerState& state, const Problem& problem,
-                                       const Candidate& candidate);
+                                       const Candidate& candidate, BuildContext& context);
 
 /// Text of the cut, for SelectionScope: "5" or "all".
 std::string top_text(int top);

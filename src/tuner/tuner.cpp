@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "compile/stored_code.h"
 #include "tuner/run.h"
 
 namespace culet {
@@ -48,6 +49,12 @@ TuneReport empty_report(const Problem& problem, const DeviceSpec& device) {
   return report;
 }
 
+/// Tells the observer how a problem ended.
+Result<TuneReport> finished(Result<TuneReport> report, Observer* observer) {
+  if (report && observer != nullptr) observer->report(*report);
+  return report;
+}
+
 Error no_candidate(const Problem& problem, const TuneRun& run) {
   return {ErrorCode::no_candidate, fmt::format("{}: no backend can compute it", problem.text()),
           run.refusals()};
@@ -58,8 +65,9 @@ Error no_candidate(const Problem& problem, const TuneRun& run) {
 Result<TuneReport> Tuner::tune(const Problem& unchecked, Observer* observer) {
   const auto problem = unchecked.validated();
   if (!problem) return tl::unexpected(problem.error());
-  if (problem->is_empty()) return empty_report(*problem, device());
-  if (!options().measure) return rank(*problem);
+  if (observer != nullptr) observer->started(*problem);
+  if (problem->is_empty()) return finished(empty_report(*problem, device()), observer);
+  if (!options().measure) return finished(rank(*problem), observer);
   if (!device().present) {
     return fail(ErrorCode::device,
                 fmt::format("device '{}' is a description, not a device here; `rank` needs none",
@@ -77,9 +85,7 @@ Result<TuneReport> Tuner::tune(const Problem& unchecked, Observer* observer) {
   }
   run.select();
   run.store();
-  TuneReport report = run.take_report();
-  if (observer != nullptr) observer->report(report);
-  return report;
+  return finished(run.take_report(), observer);
 }
 
 Result<TuneReport> Tuner::rank(const Problem& unchecked, bool compile, Observer* observer) {
@@ -99,7 +105,8 @@ Result<TuneReport> Tuner::bench(const Problem& unchecked, const std::vector<Cand
                                 Observer* observer) {
   const auto problem = unchecked.validated();
   if (!problem) return tl::unexpected(problem.error());
-  if (problem->is_empty()) return empty_report(*problem, device());
+  if (observer != nullptr) observer->started(*problem);
+  if (problem->is_empty()) return finished(empty_report(*problem, device()), observer);
   if (!device().present)
     return fail(ErrorCode::device, fmt::format("no device to measure on: '{}'", device().name));
   TuneRun run(impl_->state, *problem, observer);
@@ -108,7 +115,7 @@ Result<TuneReport> Tuner::bench(const Problem& unchecked, const std::vector<Cand
   run.compile();
   if (auto ok = run.benchmark(); !ok) return tl::unexpected(ok.error());
   run.select();
-  return run.take_report();
+  return finished(run.take_report(), observer);
 }
 
 std::optional<Trial> Tuner::stored_trial(const Problem& problem, const Candidate& candidate) {
@@ -129,7 +136,12 @@ Result<Plan> Tuner::plan(const Problem& problem, Observer* observer) {
 Result<Plan> Tuner::plan(const Problem& unchecked, const Candidate& candidate) {
   const auto problem = unchecked.validated();
   if (!problem) return tl::unexpected(problem.error());
-  auto built = build_candidate(impl_->state, *problem, candidate);
+  Compiler& compiler = *impl_->state.compiler;
+  StoredCode stored(cache(), compiler);
+  // What is asked to be dumped passes through the compiler, also where it is stored.
+  BuildContext* context = &stored;
+  if (!options().dump_dir.empty()) context = &compiler;
+  auto built = build_candidate(impl_->state, *problem, candidate, *context);
   if (!built) return tl::unexpected(built.error());
   return Plan::load(*problem, *built, device());
 }

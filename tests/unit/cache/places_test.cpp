@@ -95,6 +95,7 @@ TEST_F(Places, ReadOnlyIsReadWithOneWarning) {
         EXPECT_FALSE(cache->clear().has_value());
         EXPECT_FALSE(cache->forget(problem_no(0).text()).has_value());
         EXPECT_FALSE(cache->take({}).has_value());
+        EXPECT_EQ(cache->lock_code("a", [] { return false; }), nullptr);
         EXPECT_EQ(cache->contents()->trials.size(), 5u);
         EXPECT_TRUE(cache->verify().empty());
         EXPECT_EQ(cache->take_warning(), "") << "one warning";
