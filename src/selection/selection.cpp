@@ -48,6 +48,7 @@ class Chooser {
       const Trial& trial = at(i);
       if (!is_timed(trial)) continue;
       if (trial.vendor) {
+        vendors_.push_back(i);
         vendor_ = faster(vendor_, i);
       } else if (trial.fallback) {
         fallback_ = faster(fallback_, i);
@@ -68,6 +69,13 @@ class Chooser {
 
  private:
   const Trial& at(int index) const { return trials_[static_cast<std::size_t>(index)]; }
+
+  // Whether x stands before y in its vendor's own order, then by text. -1: it is not known.
+  bool before(int x, int y) const {
+    const int a = at(x).order, b = at(y).order;
+    if (a != b) return a >= 0 && (b < 0 || a < b);
+    return at(x).candidate.text() < at(y).candidate.text();
+  }
 
   // The smaller median; equal ones by text, so that the order of the trials never decides.
   int faster(int x, int y) const {
@@ -95,6 +103,17 @@ class Chooser {
     return best;
   }
 
+  // Of vendor plans as fast as the fastest within the noise, the vendor's first: which of them
+  // measures best is chance, and the first is what a caller had before.
+  int vendor_choice() const {
+    int best = vendor_;
+    for (const int i : vendors_) {
+      const bool tied = median(at(i)) <= median(at(vendor_)) * (1 + noise_floor_);
+      if (tied && before(i, best)) best = i;
+    }
+    return best;
+  }
+
   std::string tie_note(bool tied) const {
     return tied ? fmt::format(" (the better-ranked of those within {:.3g} %)", noise_floor_ * 100)
                 : std::string();
@@ -106,7 +125,10 @@ class Chooser {
     for (const int i : own_) {
       if (clearly_beats(at(i), vendor, noise_floor_)) challengers.push_back(i);
     }
-    if (challengers.empty()) return {vendor_, why_vendor(vendor)};
+    if (challengers.empty()) {
+      const int kept = vendor_choice();
+      return {kept, why_vendor(at(kept))};
+    }
     bool tied = false;
     const int winner = break_tie(challengers, &tied);
     return {winner,
@@ -117,8 +139,9 @@ class Chooser {
   }
 
   std::string why_vendor(const Trial& vendor) const {
-    const std::string kept =
-        fmt::format("vendor plan {} at {}", short_name(vendor), format_seconds(median(vendor)));
+    const char* tied = &vendor == &at(vendor_) ? "" : ", the vendor's first of equals";
+    const std::string kept = fmt::format("vendor plan {} at {}{}", short_name(vendor),
+                                         format_seconds(median(vendor)), tied);
     if (own_.empty()) return kept + ": no own candidate was measured";
     const Trial& own = at(fastest_own_);
     if (median(own) >= median(vendor)) {
@@ -142,7 +165,7 @@ class Chooser {
 
   const std::vector<Trial>& trials_;
   double noise_floor_;
-  std::vector<int> own_;
+  std::vector<int> own_, vendors_;
   int vendor_ = -1, fallback_ = -1, fastest_own_ = -1;
 };
 

@@ -19,8 +19,9 @@ struct Selection {
 
 /// A challenger must beat the best vendor plan by more than `noise_floor` and with its interval
 /// clear of the vendor's; own candidates within `noise_floor` of each other are a tie, which goes
-/// to the better-ranked (smaller estimate), then by candidate text. A fallback wins only if nothing
-/// else was measured.
+/// to the better-ranked (smaller estimate), then by candidate text. Where the vendor is kept,
+/// vendor plans within `noise_floor` of their fastest are a tie, which goes to the vendor's own
+/// order. A fallback wins only if nothing else was measured.
 Selection select(const std::vector<Trial>& trials, double noise_floor);
 
 /// The choice by the model alone, for runs that measure nothing: the vendor's first plan only where
