@@ -93,6 +93,10 @@ class Cache {
 
   virtual std::optional<Artifact> find_code(const std::string& key) = 0;
   virtual void store_code(const std::string& key, const Artifact& artifact) = 0;
+  /// What compilers are called in keys of code (their fingerprints), those for an architecture, the
+  /// last used first: with them stored code is found without loading or asking a compiler.
+  virtual std::vector<std::string> toolchains(const std::string& architecture) = 0;
+  virtual void note_toolchain(const std::string& architecture, const std::string& fingerprint) = 0;
 
   virtual std::optional<Trial> find_trial(const Problem& problem, const Candidate& candidate,
                                           const Environment& env) = 0;
@@ -121,6 +125,8 @@ class Cache {
   /// Reads everything and checks its checksums; returns one line for each damaged entry.
   virtual std::vector<std::string> verify() = 0;
   virtual Result<void> clear() = 0;
+  /// Deletes all trials and selections; compiled code stays.
+  virtual Result<void> clear_measurements() = 0;
   /// Deletes all trials and selections of a problem text, on any device; returns how many.
   virtual Result<std::int64_t> forget(const std::string& problem) = 0;
 

@@ -21,7 +21,7 @@ namespace {
 
 /// "cule" in the header says whose file this is; a file without it is never written to.
 constexpr std::int64_t kApplicationId = 0x63756c65;
-constexpr std::int64_t kSchemaVersion = 2;
+constexpr std::int64_t kSchemaVersion = 3;
 /// Writers hold the lock for well under a millisecond; this long only if a process was stopped.
 constexpr int kBusyMilliseconds = 10'000;
 
@@ -74,18 +74,30 @@ CREATE TABLE store(id TEXT NOT NULL) STRICT;
 INSERT INTO store VALUES(lower(hex(randomblob(16))));
 )sql";
 
-constexpr std::array<const char*, 2> kUpdates{kSchema1, kSchema2};
+/// Version 3. The compilers' names in keys of code: with them a stored choice finds its code
+/// without loading or asking a compiler, which costs more than all else at the start of a process.
+constexpr const char* kSchema3 = R"sql(
+CREATE TABLE toolchains(
+  architecture TEXT NOT NULL,
+  fingerprint TEXT NOT NULL,
+  last_used INTEGER NOT NULL,
+  PRIMARY KEY(architecture, fingerprint)
+) STRICT, WITHOUT ROWID;
+)sql";
+
+constexpr std::array<const char*, 3> kUpdates{kSchema1, kSchema2, kSchema3};
 
 /// Every column is named once at opening, so that a schema that is not this one is found there. The
 /// first ones are what reading needs, of any version.
 constexpr std::size_t kReadProbes = 3;
-constexpr std::array<const char*, 6> kProbes{
+constexpr std::array<const char*, 7> kProbes{
     "SELECT key, kind, entry, toolchain, log, bytes, checksum, size FROM code LIMIT 1",
     "SELECT problem, candidate, environment, json, checksum FROM trials LIMIT 1",
     "SELECT problem, device, scope, candidate, why, made, checksum FROM selections LIMIT 1",
     "SELECT made FROM code LIMIT 1",
     "SELECT key, last_used, bytes FROM code_use LIMIT 1",
     "SELECT id FROM store LIMIT 1",
+    "SELECT architecture, fingerprint, last_used FROM toolchains LIMIT 1",
 };
 
 DbStatus translate(int code) {
@@ -293,6 +305,8 @@ tl::expected<void, OpenFailure> Database::update_schema() {
     found.message = message();
     return tl::unexpected(found);
   };
+  // The usual case needs no writer's lock, for which it might have to wait.
+  if (const auto known = stored_version(); known && *known == kSchemaVersion) return {};
   // One writer makes or updates the schema; whoever comes second finds it done. A process killed
   // in between leaves the version that was there.
   Transaction transaction(*this);

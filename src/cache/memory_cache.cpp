@@ -25,6 +25,22 @@ void MemoryCache::store_code(const std::string& key, const Artifact& artifact) {
   code_.insert_or_assign(key, artifact);
 }
 
+std::vector<std::string> MemoryCache::toolchains(const std::string& architecture) {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> found;
+  for (auto at = toolchains_.rbegin(); at != toolchains_.rend(); ++at) {
+    if (at->first == architecture) found.push_back(at->second);
+  }
+  return found;
+}
+
+void MemoryCache::note_toolchain(const std::string& architecture, const std::string& fingerprint) {
+  const std::lock_guard lock(mutex_);
+  const std::pair noted(architecture, fingerprint);
+  std::erase(toolchains_, noted);
+  toolchains_.push_back(noted);
+}
+
 std::optional<Trial> MemoryCache::find_trial(const Problem& problem, const Candidate& candidate,
                                              const Environment& env) {
   const std::lock_guard lock(mutex_);
@@ -110,8 +126,16 @@ std::vector<Trial> MemoryCache::trials_of(const std::string& problem) {
 }
 
 Result<void> MemoryCache::clear() {
+  {
+    const std::lock_guard lock(mutex_);
+    code_.clear();
+    toolchains_.clear();
+  }
+  return clear_measurements();
+}
+
+Result<void> MemoryCache::clear_measurements() {
   const std::lock_guard lock(mutex_);
-  code_.clear();
   trials_.clear();
   selections_.clear();
   return {};

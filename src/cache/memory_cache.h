@@ -21,6 +21,8 @@ class MemoryCache final : public Cache {
 
   std::optional<Artifact> find_code(const std::string& key) override;
   void store_code(const std::string& key, const Artifact& artifact) override;
+  std::vector<std::string> toolchains(const std::string& architecture) override;
+  void note_toolchain(const std::string& architecture, const std::string& fingerprint) override;
   std::optional<Trial> find_trial(const Problem& problem, const Candidate& candidate,
                                   const Environment& env) override;
   void store_trial(const Problem& problem, const Trial& trial, const Environment& env) override;
@@ -36,6 +38,7 @@ class MemoryCache final : public Cache {
   std::vector<Trial> trials_of(const std::string& problem) override;
   std::vector<std::string> verify() override { return {}; }
   Result<void> clear() override;
+  Result<void> clear_measurements() override;
   Result<std::int64_t> forget(const std::string& problem) override;
   Result<StoreContents> contents(const std::vector<std::string>& problems) override;
   Result<Taken> take(const StoreContents& contents, const CodeSource& code) override;
@@ -60,6 +63,7 @@ class MemoryCache final : public Cache {
   std::string warning_;
   std::int64_t serial_ = 0;
   std::map<std::string, Artifact> code_;
+  std::vector<std::pair<std::string, std::string>> toolchains_;  ///< the last used last
   std::map<Key, Measured> trials_;      ///< by problem, candidate, environment
   std::map<Key, Selected> selections_;  ///< by problem, device, scope
 };

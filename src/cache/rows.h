@@ -54,6 +54,9 @@ inline constexpr std::string_view kStoreCode =
 inline constexpr std::string_view kStoreUse =
     "INSERT OR REPLACE INTO code_use(key, last_used, bytes) VALUES(?,?,?)";
 
+inline constexpr std::string_view kStoreToolchain =
+    "INSERT OR REPLACE INTO toolchains(architecture, fingerprint, last_used) VALUES(?,?,?)";
+
 /// "columns rest" as one statement.
 std::string sql(std::string_view columns, std::string_view rest);
 

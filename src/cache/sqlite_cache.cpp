@@ -352,12 +352,20 @@ void SqliteCache::verify_rows(Database& db, std::vector<std::string>* lines) {
 }
 
 Result<void> SqliteCache::clear() {
+  return empty(
+      "BEGIN IMMEDIATE; DELETE FROM code; DELETE FROM code_use; DELETE FROM toolchains; "
+      "DELETE FROM trials; DELETE FROM selections; COMMIT");
+}
+
+Result<void> SqliteCache::clear_measurements() {
+  return empty("BEGIN IMMEDIATE; DELETE FROM trials; DELETE FROM selections; COMMIT");
+}
+
+Result<void> SqliteCache::empty(const char* statements) {
   const std::lock_guard lock(mutex_);
   Database* const db = writable();
   if (db == nullptr) return not_writable();
-  const DbStatus status = db->execute(
-      "BEGIN IMMEDIATE; DELETE FROM code; DELETE FROM code_use; DELETE FROM trials; "
-      "DELETE FROM selections; COMMIT");
+  const DbStatus status = db->execute(statements);
   if (status != DbStatus::done) {
     Error error{ErrorCode::io, fmt::format("{}: cannot clear: {}", path_, db->message()), {}};
     (void)db->execute("ROLLBACK");

@@ -37,6 +37,8 @@ class SqliteCache final : public Cache {
 
   std::optional<Artifact> find_code(const std::string& key) override;
   void store_code(const std::string& key, const Artifact& artifact) override;
+  std::vector<std::string> toolchains(const std::string& architecture) override;
+  void note_toolchain(const std::string& architecture, const std::string& fingerprint) override;
   std::optional<Trial> find_trial(const Problem& problem, const Candidate& candidate,
                                   const Environment& env) override;
   void store_trial(const Problem& problem, const Trial& trial, const Environment& env) override;
@@ -52,6 +54,7 @@ class SqliteCache final : public Cache {
   std::vector<Trial> trials_of(const std::string& problem) override;
   std::vector<std::string> verify() override;
   Result<void> clear() override;
+  Result<void> clear_measurements() override;
   Result<std::int64_t> forget(const std::string& problem) override;
   Result<StoreContents> contents(const std::vector<std::string>& problems) override;
   Result<Taken> take(const StoreContents& contents, const CodeSource& code) override;
@@ -92,6 +95,9 @@ class SqliteCache final : public Cache {
   DbStatus take_selections(Database& database, const StoreContents& contents, Taken* taken);
   DbStatus take_code(Database& database, Database& source, const CodeSource& code, Taken* taken,
                      Error* error);
+  static DbStatus copy_toolchains(Database& from, Database& to);
+  /// Deletes tables' rows, and gives the space back.
+  Result<void> empty(const char* statements);
   DbStatus read_contents(Database& database, const std::string& problem, StoreContents* contents);
 
   const std::string path_;

@@ -232,6 +232,9 @@ DbStatus SqliteCache::take_code(Database& db, Database& source, const CodeSource
     *error = {ErrorCode::io, fmt::format("{}: {}", code.file, source.message()), {}};
     return DbStatus::failed;
   }
+  if (!refuse) {
+    if (const auto copied = copy_toolchains(source, db); copied != DbStatus::done) return copied;
+  }
   return make_room(db, {});
 }
 
@@ -295,6 +298,7 @@ Result<std::int64_t> SqliteCache::save_code(const std::string& file) {
       ++count;
     }
     if (read != DbStatus::done) return cannot(db->message());
+    if (status == DbStatus::done) status = copy_toolchains(*db, target);
     if (status == DbStatus::done) status = transaction.commit();
     if (status != DbStatus::done) return cannot(target.message());
   }

@@ -11,32 +11,17 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/files.h"
-#include "base/hash.h"
+#include "compile/stored_code.h"
 #include "compile/toolchain.h"
 #include "culet/tuner.h"
 
 namespace culet {
 
 namespace {
-
-/// Raised whenever what is stored under a key changes its meaning.
-constexpr std::string_view kKeyFormat = "culet-code-1";
-
-/// Every part with its length in front, so that no two lists of parts give the same text.
-std::string key_of(const Source& source, const Toolchain& toolchain) {
-  std::string text;
-  const auto add = [&](std::string_view part) { text += fmt::format("{}:{};", part.size(), part); };
-  add(kKeyFormat);
-  add(toolchain.fingerprint());
-  add(source.entry);
-  add(fmt::format("{}", source.options.size()));
-  for (const std::string& option : source.options) add(option);
-  add(source.text);
-  return hash128_hex(text);
-}
 
 /// What is wanted, by whom.
 struct Request {
@@ -58,6 +43,7 @@ struct Compiler::Impl {
   std::mutex mutex;
   /// Compilations under way, and results that no cache keeps.
   std::map<std::string, Future> known;
+  std::set<std::string> noted;  ///< fingerprints the cache was told
 
   /// One thread at a time for each key: the others get its result.
   Result<Artifact> once(const Request& request);
@@ -65,6 +51,8 @@ struct Compiler::Impl {
   std::optional<Artifact> find(const Request& request);
   Result<Artifact> compile_now(const Request& request);
   Result<void> dump(const Request& request, const Result<Artifact>& result) const;
+  /// Tells the cache which compiler its code is of.
+  void note(const std::string& architecture, const std::string& fingerprint);
 };
 
 Compiler::Compiler(std::shared_ptr<Cache> cache, std::string dump_dir)
@@ -119,6 +107,15 @@ Result<Artifact> Compiler::Impl::find_or_compile(const Request& request) {
   auto artifact = compile_now(request);
   if (artifact) cache->store_code(request.how->key, *artifact);
   return artifact;
+}
+
+void Compiler::Impl::note(const std::string& architecture, const std::string& fingerprint) {
+  if (cache == nullptr) return;
+  {
+    const std::lock_guard lock(mutex);
+    if (!noted.insert(fingerprint).second) return;
+  }
+  cache->note_toolchain(architecture, fingerprint);
 }
 
 Result<void> Compiler::Impl::dump(const Request& request, const Result<Artifact>& result) const {
@@ -196,8 +193,9 @@ Result<Artifact> Compiler::compile(const Source& source, const DeviceSpec& devic
   auto toolchain = find_toolchain(source.language, device);
   Result<Artifact> result = fail(ErrorCode::device, "");
   if (toolchain) {
-    how->key = key_of(source, **toolchain);
+    how->key = code_key(source, (*toolchain)->fingerprint());
     result = impl_->once({source, **toolchain, cancelled, how});
+    if (result) impl_->note(device.architecture, (*toolchain)->fingerprint());
   } else {
     result = tl::unexpected<Error>(toolchain.error());
   }
@@ -210,6 +208,10 @@ Result<std::string> Compiler::toolchain(SourceLanguage language, const DeviceSpe
   auto found = find_toolchain(language, device);
   if (!found) return tl::unexpected<Error>(found.error());
   return (*found)->text();
+}
+
+std::string fixed_options_of(SourceLanguage language) {
+  return language == SourceLanguage::cuda ? nvrtc_options() : host_options();
 }
 
 Result<std::unique_ptr<Toolchain>> find_toolchain(SourceLanguage language,

@@ -118,8 +118,7 @@ class HostToolchain final : public Toolchain {
 
   std::string text() const override { return fmt::format("{} {}", compiler_.name, architecture_); }
   std::string fingerprint() const override {
-    return fmt::format("{}\n{} {}\n{}", text(), march_, fmt::join(fixed_options(), " "),
-                       compiler_.version);
+    return fmt::format("{}\n{} {}\n{}", text(), march_, host_options(), compiler_.version);
   }
   ArtifactKind kind() const override { return ArtifactKind::host_so; }
   const char* source_suffix() const override { return ".cpp"; }
@@ -167,6 +166,8 @@ Result<Toolchain::Output> HostToolchain::compile(const Source& source) const {
 }
 
 }  // namespace
+
+std::string host_options() { return fmt::format("{}", fmt::join(fixed_options(), " ")); }
 
 std::string host_march(const std::string& architecture) {
   // The levels above v4 are not psABI levels: the oldest part with the instructions stands for

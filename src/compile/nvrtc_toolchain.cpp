@@ -27,9 +27,7 @@ class NvrtcToolchain final : public Toolchain {
   std::string text() const override {
     return fmt::format("{} {}", nvrtc_.version(), architecture_);
   }
-  std::string fingerprint() const override {
-    return fmt::format("{} {}", text(), fmt::join(fixed_options(), " "));
-  }
+  std::string fingerprint() const override { return fmt::format("{} {}", text(), nvrtc_options()); }
   ArtifactKind kind() const override { return ArtifactKind::cubin; }
   const char* source_suffix() const override { return ".cu"; }
   const char* code_suffix() const override { return ".cubin"; }
@@ -48,6 +46,8 @@ class NvrtcToolchain final : public Toolchain {
 };
 
 }  // namespace
+
+std::string nvrtc_options() { return fmt::format("{}", fmt::join(fixed_options(), " ")); }
 
 Result<std::unique_ptr<Toolchain>> nvrtc_toolchain(const DeviceSpec& device) {
   auto loaded = nvrtc();

@@ -40,6 +40,11 @@ Result<std::unique_ptr<Toolchain>> host_toolchain(const DeviceSpec& device);
 Result<std::unique_ptr<Toolchain>> find_toolchain(SourceLanguage language,
                                                   const DeviceSpec& device);
 
+/// The options that all sources of a language get from this culet, as fingerprints have them.
+std::string fixed_options_of(SourceLanguage language);
+std::string nvrtc_options();
+std::string host_options();
+
 /// The -march value for a CPU level of DeviceSpec::architecture.
 std::string host_march(const std::string& architecture);
 

@@ -221,19 +221,31 @@ int cpu_level_rank(std::string_view level) {
   return found == kLevels.end() ? -1 : static_cast<int>(found - kLevels.begin());
 }
 
-DeviceSpec probe_cpu(int threads) {
+DeviceSpec identify_cpu(int threads) {
   const CpuInfo& info = cpu_info();
-  const CpuRates& rates = cpu_rates();
   DeviceSpec spec;
   spec.kind = DeviceKind::cpu;
   spec.present = true;
   spec.name = info.model;
   spec.architecture = info.level;
   spec.threads = threads > 0 ? threads : info.cores;
-  spec.clock_ghz = rates.clock_ghz;
   // Threads beyond the cores add nothing, nor do cores beyond the threads.
   spec.units = std::min(spec.threads, info.cores);
+  spec.l1_bytes = info.l1_bytes;
+  spec.l2_bytes = info.l2_bytes;
+  spec.l3_bytes = info.l3_bytes;
+  spec.memory_bytes = info.memory_bytes;
+  // Waking the pool's threads; a single thread calls the kernel directly.
+  spec.launch_seconds = spec.units > 1 ? 1e-6 : 5e-8;
+  spec.driver = info.kernel;
+  return spec;
+}
+
+void rate_cpu(DeviceSpec* rated) {
+  const CpuRates& rates = cpu_rates();
+  DeviceSpec& spec = *rated;
   const double cores = spec.units;
+  spec.clock_ghz = rates.clock_ghz;
   spec.vector_ops[DType::f64] = rates.f32_ops / 2 * cores;
   spec.vector_ops[DType::f32] = rates.f32_ops * cores;
   // bf16 widened to f32, whose cost the kernel's own efficiency covers. Not always the slower way:
@@ -250,13 +262,11 @@ DeviceSpec probe_cpu(int threads) {
   spec.dram_bytes_per_s *= cores > 1 ? std::min(1.5, 0.75 * cores) : 1;
   spec.l2_bytes_per_s = rates.l2_bytes_per_s * cores;
   spec.shared_bytes_per_s = rates.l1_bytes_per_s * cores;
-  spec.l1_bytes = info.l1_bytes;
-  spec.l2_bytes = info.l2_bytes;
-  spec.l3_bytes = info.l3_bytes;
-  spec.memory_bytes = info.memory_bytes;
-  // Waking the pool's threads; a single thread calls the kernel directly.
-  spec.launch_seconds = cores > 1 ? 1e-6 : 5e-8;
-  spec.driver = info.kernel;
+}
+
+DeviceSpec probe_cpu(int threads) {
+  DeviceSpec spec = identify_cpu(threads);
+  rate_cpu(&spec);
   return spec;
 }
 

@@ -42,4 +42,9 @@ inline bool cpu_level_covers(std::string_view have, std::string_view need) {
 /// 20 ms, measured once per process: good enough to rank by, and not part of identity().
 DeviceSpec probe_cpu(int threads);
 
+/// Puts the measured rates into a description by identify_cpu().
+void rate_cpu(DeviceSpec* spec);
+/// The same without rates, in no time: to find and run what was chosen before.
+DeviceSpec identify_cpu(int threads);
+
 }  // namespace culet

@@ -2,13 +2,14 @@
 // SPDX-FileCopyrightText: The culet authors
 //
 // From what a user writes ("auto", "cuda:1", "h200") to a DeviceSpec.
+#include "device/find_device.h"
+
 #include <fmt/format.h>
 
 #include <charconv>
 #include <optional>
 
 #include "base/env.h"
-#include "culet/device.h"
 #include "device/cpu_info.h"
 #include "device/cuda.h"
 #include "device/probe_cuda.h"
@@ -38,7 +39,7 @@ Result<DeviceSpec> cpu_as_set() {
                 fmt::format("CULET_THREADS: {}, but this process may use {} cores", *threads,
                             cpu_info().cores));
   }
-  return probe_cpu(*threads);
+  return identify_cpu(*threads);
 }
 
 /// The device of the caller's context where there is one, else device 0.
@@ -49,7 +50,7 @@ int default_ordinal() {
 
 }  // namespace
 
-Result<DeviceSpec> find_device(std::string_view text) {
+Result<DeviceSpec> identify_device(std::string_view text) {
   if (text == "auto") {
     if (cuda::device_count() > 0) {
       // A GPU that cannot be described is worth an error: falling back silently to the CPU would
@@ -67,7 +68,7 @@ Result<DeviceSpec> find_device(std::string_view text) {
           ErrorCode::invalid_argument,
           fmt::format("device '{}': this process may use {} cores", text, cpu_info().cores));
     }
-    return probe_cpu(*threads);
+    return identify_cpu(*threads);
   }
   if (text == "cuda") return probe_cuda(default_ordinal());
   if (text.starts_with("cuda:")) {
@@ -76,6 +77,16 @@ Result<DeviceSpec> find_device(std::string_view text) {
     return probe_cuda(*ordinal);
   }
   return DeviceSpec::preset(text);
+}
+
+void rate_device(DeviceSpec* device) {
+  if (device->present && !device->is_cuda()) rate_cpu(device);
+}
+
+Result<DeviceSpec> find_device(std::string_view text) {
+  auto device = identify_device(text);
+  if (device) rate_device(&*device);
+  return device;
 }
 
 std::string DeviceSpec::identity() const {

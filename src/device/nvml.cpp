@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <fstream>
 #include <memory>
 #include <vector>
 
@@ -139,7 +140,10 @@ Result<GpuState> gpu_state(int ordinal) {
   return state;
 }
 
-Result<std::string> gpu_driver_version() {
+Result<std::string> gpu_driver_version(const std::string& file) {
+  std::string line;
+  std::getline(std::ifstream(file), line);
+  if (!line.empty() && line.find_first_not_of("0123456789.") == std::string::npos) return line;
   auto nvml = loaded_nvml();
   if (!nvml) return tl::unexpected<Error>(nvml.error());
   char text[96] = {};

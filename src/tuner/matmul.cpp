@@ -20,6 +20,7 @@
 #include "culet/settings.h"
 #include "culet/tuner.h"
 #include "device/cuda.h"
+#include "device/find_device.h"
 
 namespace culet {
 namespace {
@@ -200,7 +201,7 @@ std::optional<Candidate> known_choice(Tuner& tuner, const Problem& problem) {
 }
 
 Result<Operator> make_operator(const Problem& problem, const MatmulOptions& options) {
-  auto device = find_device(options.device);
+  auto device = identify_device(options.device);
   if (!device) return tl::unexpected(device.error());
   if (device->is_cuda() && capturing(options.stream)) {
     return fail(
@@ -218,12 +219,16 @@ Result<Operator> make_operator(const Problem& problem, const MatmulOptions& opti
   auto overrides = load_overrides(options.cache);
   if (!overrides) return tl::unexpected(overrides.error());
   tuning->overrides = std::move(*overrides);
-  Tuner tuner(std::move(registry), *device, std::move(*tuning), *cache);
-  if (const auto known = known_choice(tuner, problem)) {
-    if (auto plan = tuner.plan(problem, *known)) {
-      return Operator{*plan, device->kind, plan->workspace()};
-    }  // a selection that no longer builds (another library version) is a miss
+  {
+    Tuner tuner(registry, *device, *tuning, *cache);
+    if (const auto known = known_choice(tuner, problem)) {
+      if (auto plan = tuner.plan(problem, *known)) {
+        return Operator{*plan, device->kind, plan->workspace()};
+      }  // a selection that no longer builds (another library version) is a miss
+    }
   }
+  rate_device(&*device);
+  Tuner tuner(std::move(registry), *device, std::move(*tuning), *cache);
   auto candidate = on_miss(tuner, problem, options.on_miss);
   if (!candidate) return tl::unexpected(candidate.error());
   auto plan = tuner.plan(problem, *candidate);

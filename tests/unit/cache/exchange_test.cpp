@@ -248,6 +248,7 @@ TEST(ExchangeCode, OfAnotherStoreIsRefusedUnlessAllowed) {
   const std::string file = code_file_of(folder->path() + "/f.json");
   const auto first = must_open(folder->path() + "/a"), second = must_open(folder->path() + "/b");
   fill(*first, 6);
+  first->note_toolchain("sm_90a", "compiler 1.2");
   ASSERT_EQ(*first->save_code(file), 6);
   EXPECT_FALSE(fs::exists(file + "-wal"));
   EXPECT_FALSE(fs::exists(file + "-journal"));
@@ -257,11 +258,13 @@ TEST(ExchangeCode, OfAnotherStoreIsRefusedUnlessAllowed) {
   EXPECT_EQ(taken->refused_code, 6);
   EXPECT_EQ(taken->code, 0);
   EXPECT_FALSE(second->find_code(key_no(0)).has_value());
+  EXPECT_TRUE(second->toolchains("sm_90a").empty());
 
   taken = second->take({}, {file, true, false});
   EXPECT_EQ(taken->refused_code, 0);
   EXPECT_EQ(taken->code, 6);
   for (int i = 0; i < 6; ++i) expect_equal(*second->find_code(key_no(i)), artifact_no(i));
+  EXPECT_EQ(second->toolchains("sm_90a"), std::vector<std::string>{"compiler 1.2"});
   EXPECT_EQ(second->take({}, {file, false, false})->refused_code, 0)
       << "what is known needs no leave";
 

@@ -71,7 +71,7 @@ class Places : public ::testing::Test {
   void make_version_1() const {
     auto database = Database::open(file());
     ASSERT_TRUE(database.has_value());
-    ASSERT_EQ((*database)->execute("DROP TABLE code_use; DROP TABLE store;"
+    ASSERT_EQ((*database)->execute("DROP TABLE code_use; DROP TABLE store; DROP TABLE toolchains;"
                                    "ALTER TABLE code RENAME COLUMN made TO last_used;"
                                    "PRAGMA user_version=1"),
               DbStatus::done);
@@ -116,7 +116,14 @@ TEST_F(Places, ReadOnlyAndOfAnEarlierVersion) {
   fill(*must_open(path()), 5);
   make_version_1();
   make_read_only();
-  EXPECT_TRUE(in_child([&] { return check(*must_open(path()), 5) == 15; }, true));
+  EXPECT_TRUE(in_child(
+      [&] {
+        const auto cache = must_open(path());
+        EXPECT_TRUE(cache->toolchains("sm_90a").empty());
+        cache->note_toolchain("sm_90a", "compiler 1.2");
+        return check(*cache, 5) == 15;
+      },
+      true));
 }
 
 TEST_F(Places, ReadOnlyAndDamagedIsLeftAsItIs) {

@@ -157,6 +157,33 @@ TEST_P(Store, StatsVerifyAndClear) {
   EXPECT_EQ(check(*cache_, 4), 6);
 }
 
+TEST_P(Store, MeasurementsGoAndCodeStays) {
+  fill(*cache_, 4);
+  cache_->note_toolchain("sm_90a", "compiler 1.2");
+  ASSERT_TRUE(cache_->clear_measurements().has_value());
+  const CacheStats stats = cache_->stats();
+  EXPECT_EQ(stats.trials + stats.selections, 0);
+  EXPECT_EQ(stats.code_entries, 4);
+  EXPECT_EQ(check(*cache_, 4), 4);
+  EXPECT_EQ(cache_->toolchains("sm_90a").size(), 1u);
+}
+
+TEST_P(Store, ToolchainsAreThoseOfAnArchitectureTheLastUsedFirst) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(cache_->toolchains("sm_90a"), Names());
+  cache_->note_toolchain("sm_90a", "compiler 1.2");
+  cache_->note_toolchain("sm_80", "compiler 1.2");
+  cache_->note_toolchain("sm_90a", "compiler 1.2");
+  EXPECT_EQ(cache_->toolchains("sm_90a"), Names{"compiler 1.2"});
+  EXPECT_EQ(cache_->toolchains("sm_80"), Names{"compiler 1.2"});
+  cache_->note_toolchain("sm_90a", "compiler 1.3");
+  EXPECT_EQ(cache_->toolchains("sm_90a"), (Names{"compiler 1.3", "compiler 1.2"}));
+  cache_->note_toolchain("sm_90a", "compiler 1.2");
+  EXPECT_EQ(cache_->toolchains("sm_90a"), (Names{"compiler 1.2", "compiler 1.3"}));
+  ASSERT_TRUE(cache_->clear().has_value());
+  EXPECT_EQ(cache_->toolchains("sm_90a"), Names());
+}
+
 TEST(DiskStore, LastsBeyondTheProcessThatWroteIt) {
   const auto folder = TemporaryFolder::make();
   ASSERT_TRUE(folder.has_value());

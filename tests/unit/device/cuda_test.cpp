@@ -10,6 +10,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "device/cublaslt.h"
 #include "device/library.h"
@@ -45,6 +46,22 @@ TEST(CudaDriver, AbsenceIsAReason) {
   cuda::Stream stream;
   cuda::Event event;
   cuda::Graph graph;
+}
+
+TEST(Nvml, TheDriversVersionIsReadFromItsModule) {
+  const std::string path = testing::TempDir() + "culet_module_version";
+  std::ofstream(path) << "580.159.03\n";
+  const auto version = gpu_driver_version(path);
+  ASSERT_TRUE(version) << version.error().message;
+  EXPECT_EQ(*version, "580.159.03");
+  // What is no version, or not there, is NVML's to say.
+  for (const char* text : {"", "unknown\n", "580.159.03 beta\n"}) {
+    std::ofstream(path) << text;
+    const auto other = gpu_driver_version(path);
+    EXPECT_EQ(other.has_value(), gpu_driver_version("/nonexistent").has_value()) << text;
+    EXPECT_TRUE(other ? *other != text : one_line(other.error()));
+  }
+  std::remove(path.c_str());
 }
 
 TEST(CudaDriver, ForkedChildGetsAnAnswer) {

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <fstream>
 
-#include "culet/device.h"
+#include "device/find_device.h"
 
 namespace culet {
 namespace {
@@ -141,6 +141,13 @@ TEST(FindDevice, TheCpuIsAlwaysThere) {
   EXPECT_TRUE(cpu->present);
   EXPECT_EQ(cpu->threads, 1);
   EXPECT_TRUE(find_device("auto"));
+  // Who it is takes no measuring.
+  auto unrated = identify_device("cpu:1");
+  ASSERT_TRUE(unrated);
+  EXPECT_EQ(unrated->identity(), cpu->identity());
+  EXPECT_TRUE(unrated->vector_ops.empty());
+  rate_device(&*unrated);
+  EXPECT_EQ(unrated->json(), cpu->json());
   EXPECT_EQ(DeviceSpec::from_json(cpu->json())->json(), cpu->json());
 }
 

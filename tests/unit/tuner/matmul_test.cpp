@@ -5,9 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <numeric>
 #include <thread>
 
+#include "base/files.h"
+#include "compile/compiler.h"
 #include "culet/culet.h"
 
 namespace culet {
@@ -60,6 +63,39 @@ TEST(Matmul, ErrorPolicyNamesTheProblemAndTheCommand) {
   EXPECT_EQ(ok.error().code, ErrorCode::no_candidate);
   EXPECT_NE(ok.error().message.find("culet tune '5x6x7:f32"), std::string::npos)
       << ok.error().message;
+}
+
+TEST(Matmul, AStoredChoiceNeedsNoCompiler) {
+  const DeviceSpec device = find_device("cpu:1").value();
+  if (const auto found = Compiler::toolchain(SourceLanguage::cpp, device); !found)
+    GTEST_SKIP() << found.error().message;
+  const auto folder = TemporaryFolder::make();
+  ASSERT_TRUE(folder);
+  MatmulOptions stored = options(OnMiss::error);
+  stored.cache = folder->path();
+  const auto choose = [&](Matrices& x, bool with_code) {
+    const auto problem = problem_of(x.view_a(), x.view_b(), x.view_d()).value();
+    const auto cache = open_cache(folder->path()).value();
+    Tuner tuner(Registry::standard(), device, {}, cache);
+    for (const RankedCandidate& item : tuner.registry().discover(problem, device)) {
+      if (item.candidate.text().find("code=jit") == std::string::npos) continue;
+      EXPECT_TRUE(!with_code || tuner.plan(problem, item.candidate));
+      EXPECT_EQ(tuner.counts().compiled, with_code ? 1 : 0);
+      cache->store_selection(problem, {"cpu_tile", "1", 0}, device.identity(), item.candidate, "");
+      return;
+    }
+    FAIL() << "no candidate is compiled from source";
+  };
+  Matrices x(18, 34, 22), y(19, 35, 23);
+  choose(x, true);
+  choose(y, false);
+  setenv("CULET_CXX", "/nonexistent/compiler", 1);
+  const auto ok = matmul(x.view_a(), x.view_b(), x.view_d(), stored);
+  const auto miss = matmul(y.view_a(), y.view_b(), y.view_d(), stored);
+  unsetenv("CULET_CXX");
+  ASSERT_TRUE(ok) << ok.error().message;
+  x.expect_product();
+  EXPECT_FALSE(miss) << "its code is not there";
 }
 
 TEST(Matmul, TransposedViewsBecomeLayouts) {
