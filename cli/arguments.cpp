@@ -39,6 +39,7 @@ constexpr const char* kTuneExamples =
     "  culet tune 256x512x512:f32 --device cpu:1 --backends openblas,cpu_tile\n"
     "  culet tune --shapes my.shapes --budget 300         what was found in five minutes\n"
     "  culet tune --shapes my.shapes --dry-run            how much there is to do\n"
+    "  culet tune --shapes my.shapes --log runs.jsonl     what is done, for programs to read\n"
     "\n"
     "Ctrl-C ends after the trial that runs and keeps everything; twice ends at once.\n"
     "With more than four problems the table is one line a problem; `culet explain` shows all of "
@@ -161,6 +162,8 @@ void add_measuring(CLI::App* app, Arguments* a) {
   app->add_option("--isolation", a->isolation,
                   "Run candidates in a worker process, or none: in this one (process)")
       ->type_name("process|none");
+  app->add_option("--log", a->log, "File to append what is done to, one JSON object a line")
+      ->type_name("FILE");
 }
 
 constexpr const char* kDeviceHere = "auto, cpu, cpu:THREADS or cuda:N (auto)";
@@ -362,7 +365,8 @@ void trim(Arguments* a) {
         &a->max_memory, &a->slack, &a->candidate, &a->denied}) {
     strip(*text);
   }
-  for (std::optional<std::string>* text : {&a->top, &a->backends, &a->dump, &a->isolation}) {
+  for (std::optional<std::string>* text :
+       {&a->top, &a->backends, &a->dump, &a->isolation, &a->log}) {
     if (*text) strip(**text);
   }
 }
@@ -435,6 +439,7 @@ Parsed parse_arguments(int argc, const char* const* argv) {
       return parsed;
     }
     trim(&arguments);
+    arguments.words.assign(argv + 1, argv + argc);
     parsed.arguments = std::move(arguments);
   } catch (const CLI::CallForVersion&) {
     parsed.text = "culet " CULET_VERSION "\n";

@@ -28,6 +28,7 @@ enum class Verb : std::uint8_t {
 };
 
 struct Arguments {
+  std::vector<std::string> words;  ///< all of them, as they were given
   Verb verb = Verb::tune;
   std::vector<std::string> problems;
   std::string shapes;  ///< file of problems, one a line
@@ -43,6 +44,7 @@ struct Arguments {
   std::string max_memory;           ///< GB
   std::optional<std::string> dump;  ///< folder
   std::optional<std::string> isolation;
+  std::optional<std::string> log;  ///< file
   bool no_measure = false;
   bool compile = false;  ///< rank: compile the shortlist, too
   bool dry_run = false;

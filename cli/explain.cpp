@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "console.h"
+#include "observers.h"
 #include "session.h"
 #include "stop.h"
 #include "verbs.h"
@@ -59,28 +60,30 @@ std::string reproduce(const Arguments& arguments, const TuneReport& report) {
   return "To measure the choice again:\n  " + command + "\n";
 }
 
-}  // namespace
-
-int run_explain(const Arguments& arguments) {
-  auto session = open_session(arguments);
-  if (!session) return report_error(session.error());
-  const Stop stop(session->budget_seconds);
-  session->options.stop = stop.flag();
-  Tuner tuner(session->registry, session->device, session->options, session->cache);
-  const Problem& problem = session->problems.front();
+int explain(const Arguments& arguments, Session& session) {
+  const Stop stop(session.budget_seconds);
+  session.options.stop = stop.flag();
+  Tuner tuner(session.registry, session.device, session.options, session.cache);
+  if (const auto begun = begin_log(session, tuner, arguments); !begun)
+    return report_error(begun.error());
+  const Problem& problem = session.problems.front();
   Result<TuneReport> report = fail(ErrorCode::device, "");
   {
     ProgressLine line(1);
+    Both observers(line, session.log.get());
     line.start(1, problem);
-    report = session->device.present ? tuner.tune(problem, &line) : tuner.rank(problem);
+    report = session.device.present ? tuner.tune(problem, &observers) : tuner.rank(problem);
   }
-  warn_from(*session->cache);
-  if (!report) return report_error(report.error());
+  warn_from(*session.cache);
+  if (!report) {
+    if (session.log != nullptr) session.log->failed(problem, report.error());
+    return report_error(report.error());
+  }
   RenderOptions options = table_options(arguments, 1);
   options.details = true;
   options.rows = arguments.all ? 0 : rows_to_show(*report);
-  std::string text = render({*report}, tuner.counts(), session->format, options);
-  if (session->format == ReportFormat::table) {
+  std::string text = render({*report}, tuner.counts(), session.format, options);
+  if (session.format == ReportFormat::table) {
     text += model_lines(*report) + reproduce(arguments, *report);
   }
   if (const auto delivered = deliver(text, arguments.output); !delivered) {
@@ -89,6 +92,14 @@ int run_explain(const Arguments& arguments) {
   if (stop.interrupted()) return exit_status(ErrorCode::interrupted);
   if (stop.out_of_budget()) return exit_status(ErrorCode::out_of_budget);
   return 0;
+}
+
+}  // namespace
+
+int run_explain(const Arguments& arguments) {
+  auto session = open_session(arguments);
+  if (!session) return report_error(session.error());
+  return end_log(*session, explain(arguments, *session));
 }
 
 }  // namespace culet::cli

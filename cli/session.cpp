@@ -152,7 +152,39 @@ Result<void> check_dump(const std::string& folder, std::string_view option) {
   return {};
 }
 
+/// Whether a verb tries candidates out, which is what a log is about.
+bool measures(const Arguments& arguments) {
+  const Verb verb = arguments.verb;
+  return !arguments.dry_run && (verb == Verb::tune || verb == Verb::bench || verb == Verb::explain);
+}
+
+Result<std::unique_ptr<RunLog>> open_log(const Arguments& arguments) {
+  const std::string path = arguments.log ? *arguments.log : log_from_environment();
+  if (path.empty() || !measures(arguments)) return nullptr;
+  auto log = RunLog::open(path);
+  if (!log) {
+    return fail(log.error().code,
+                fmt::format("{}: {}", arguments.log ? "--log" : "CULET_LOG", log.error().message));
+  }
+  return log;
+}
+
 }  // namespace
+
+Result<void> begin_log(Session& session, const Tuner& tuner, const Arguments& arguments) {
+  if (session.log == nullptr) return {};
+  auto begun = session.log->run_started(tuner, arguments.words);
+  if (!begun) session.log.reset();
+  return begun;
+}
+
+int end_log(const Session& session, int status) {
+  if (session.log == nullptr) return status;
+  session.log->run_finished(status);
+  const std::string trouble = session.log->trouble();
+  if (!trouble.empty()) warn("the log is not complete: " + trouble);
+  return status;
+}
 
 Result<std::vector<Problem>> read_problems(const Arguments& arguments) {
   std::vector<Problem> given;
@@ -229,6 +261,9 @@ Result<Session> open_session(const Arguments& arguments) {
   if (auto ok = check_output(arguments.output); !ok) return tl::unexpected(ok.error());
   const auto dump = check_dump(session.options.dump_dir, arguments.dump ? "--dump" : "CULET_DUMP");
   if (!dump) return tl::unexpected(dump.error());
+  auto log = open_log(arguments);
+  if (!log) return tl::unexpected(log.error());
+  session.log = std::move(*log);
   auto device = open_device(arguments.device);
   if (!device) return tl::unexpected(device.error());
   session.device = std::move(*device);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "arguments.h"
+#include "culet/run_log.h"
 #include "culet/tuner.h"
 
 namespace culet::cli {
@@ -22,10 +23,16 @@ struct Session {
   double budget_seconds = 0;
   DeviceSpec device;
   std::shared_ptr<Cache> cache;
+  std::unique_ptr<RunLog> log;  ///< null: none is wanted
 };
 
 /// Errors name the option and what would be right.
 Result<Session> open_session(const Arguments& arguments);
+
+/// Begins the log, if there is one. Error: it cannot be written.
+Result<void> begin_log(Session& session, const Tuner& tuner, const Arguments& arguments);
+/// Ends it, and passes the exit status on.
+int end_log(const Session& session, int status);
 
 /// The problems of the command line and the shapes file, at each m of --m, without repetition.
 Result<std::vector<Problem>> read_problems(const Arguments& arguments);

@@ -11,6 +11,7 @@
 
 #include "console.h"
 #include "dry_run.h"
+#include "observers.h"
 #include "session.h"
 #include "stop.h"
 #include "verbs.h"
@@ -46,6 +47,7 @@ struct Outcomes {
 Outcomes work_through(const Session& session, Tuner& tuner, const Stop& stop, const Work& work) {
   Outcomes outcomes;
   ProgressLine line(static_cast<int>(session.problems.size()));
+  Both observers(line, session.log.get());
   const auto fail_with = [&](Error error, const Problem& problem) {
     line.clear();
     if (error.message.find(problem.text()) == std::string::npos) {
@@ -58,8 +60,9 @@ Outcomes work_through(const Session& session, Tuner& tuner, const Stop& stop, co
   for (const Problem& problem : session.problems) {
     if (stop.requested()) break;
     line.start(++number, problem);
-    auto report = work(tuner, problem, &line);
+    auto report = work(tuner, problem, &observers);
     if (!report) {
+      if (session.log != nullptr) session.log->failed(problem, report.error());
       if (stop.requested()) break;
       fail_with(report.error(), problem);
       if (concerns_one_problem(report.error().code)) continue;
@@ -79,6 +82,8 @@ int run_with(const Arguments& arguments, Session& session, const Work& work) {
   const Stop stop(session.budget_seconds);
   session.options.stop = stop.flag();
   Tuner tuner(session.registry, session.device, session.options, session.cache);
+  if (const auto begun = begin_log(session, tuner, arguments); !begun)
+    return report_error(begun.error());
   Outcomes outcomes = work_through(session, tuner, stop, work);
   warn_from(*session.cache);
   if (!outcomes.reports.empty()) {
@@ -145,9 +150,11 @@ int run_tune(const Arguments& arguments) {
     const auto delivered = deliver(dry_run_text(*session), arguments.output);
     return delivered ? 0 : report_error(delivered.error());
   }
-  return run_with(arguments, *session, [](Tuner& tuner, const Problem& problem, Observer* line) {
-    return tuner.tune(problem, line);
-  });
+  const int status =
+      run_with(arguments, *session, [](Tuner& tuner, const Problem& problem, Observer* observer) {
+        return tuner.tune(problem, observer);
+      });
+  return end_log(*session, status);
 }
 
 int run_rank(const Arguments& arguments) {
@@ -187,7 +194,7 @@ int run_bench(const Arguments& arguments) {
         return report;
       });
   // Here a wrong result is the answer to what was asked, not one rejected candidate of many.
-  return status == 0 && wrong ? exit_status(ErrorCode::wrong_result) : status;
+  return end_log(*session, status == 0 && wrong ? exit_status(ErrorCode::wrong_result) : status);
 }
 
 }  // namespace culet::cli

@@ -47,7 +47,7 @@ PUBLIC = {
     "backend": "backends", "ranking": "ranking", "registry": "backends", "report": "report",
     "cache": "cache", "exchange": "cache", "overrides": "cache", "compare": "report",
     "plan": "launch", "tuner": "tuner", "matmul": "tuner", "culet": "report",
-    "settings": "tuner", "worker": "tuner", "doctor": "report", "bundle": "bundle", "capi": "capi",
+    "settings": "tuner", "worker": "tuner", "doctor": "report", "run_log": "report", "bundle": "bundle", "capi": "capi",
 }
 
 MAX_HOST_LINES = 500

@@ -22,6 +22,7 @@
 #include "culet/ranking.h"      // IWYU pragma: export
 #include "culet/registry.h"     // IWYU pragma: export
 #include "culet/report.h"       // IWYU pragma: export
+#include "culet/run_log.h"      // IWYU pragma: export
 #include "culet/settings.h"     // IWYU pragma: export
 #include "culet/tuner.h"        // IWYU pragma: export
 #include "culet/version.h"      // IWYU pragma: export

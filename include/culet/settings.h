@@ -36,6 +36,9 @@ std::string settings_markdown();
 /// Errors: invalid_argument, naming the variable.
 Result<TuneOptions> options_from_environment(const Registry& registry);
 
+/// CULET_LOG: where a program that tunes appends its log, see RunLog; empty where it is not set.
+std::string log_from_environment();
+
 /// The file that open_cache(named) would use, whether it is there or not; empty where it would keep
 /// everything in memory. Creates nothing.
 std::string store_file(const std::string& named = {});

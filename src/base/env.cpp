@@ -32,6 +32,9 @@ const std::vector<EnvVariable>& env_table() {
        "to. Code in a store is loaded and run."},
       {"CULET_DUMP", "unset",
        "Folder that the source and the code of every compiled kernel are written to, as `--dump`."},
+      {"CULET_LOG", "unset",
+       "File that `tune`, `bench` and `explain` append what they do to, as JSON lines, as "
+       "`--log`."},
       {"CULET_ISOLATION", "process",
        "Where candidates are verified and timed, as `--isolation`: `process` (a worker process, so "
        "that a crash costs the candidate only) or `none` (the tuning process)."},

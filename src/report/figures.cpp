@@ -63,6 +63,13 @@ Totals totals_of(const std::vector<TuneReport>& reports) {
   return totals;
 }
 
+double six_digits(double value) {
+  if (value == 0) return 0;
+  const double scale = std::pow(10.0, 5 - std::floor(std::log10(std::abs(value))));
+  const double rounded = std::round(value * scale) / scale;
+  return std::isfinite(rounded) ? rounded : value;
+}
+
 std::string short_number(double value) {
   const double size = std::abs(value);
   if (!std::isfinite(value)) return "inf";

@@ -17,14 +17,7 @@ using json = nlohmann::ordered_json;
 
 constexpr int kSchema = 1;
 
-/// Six significant digits: more than any measurement has, and no 0.30000000000000004.
-json number(double value) {
-  if (!std::isfinite(value)) return nullptr;
-  if (value == 0) return 0.0;
-  const double scale = std::pow(10.0, 5 - std::floor(std::log10(std::abs(value))));
-  const double rounded = std::round(value * scale) / scale;
-  return std::isfinite(rounded) ? rounded : value;
-}
+json number(double value) { return std::isfinite(value) ? json(six_digits(value)) : json(nullptr); }
 json number(std::optional<double> value) { return value ? number(*value) : json(nullptr); }
 json microseconds_json(std::optional<double> seconds) {
   return seconds ? number(*seconds * 1e6) : json(nullptr);

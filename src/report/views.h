@@ -38,6 +38,9 @@ struct Totals {
 };
 Totals totals_of(const std::vector<TuneReport>& reports);
 
+/// Six significant digits: more than any measurement has, and no 0.30000000000000004. For finite
+/// values.
+double six_digits(double value);
 /// Three or four significant digits, without an exponent, so that columns read well: 0.123, 12.3.
 std::string short_number(double value);
 /// short_number of microseconds; "-" for nothing.

@@ -20,6 +20,8 @@ std::vector<Setting> settings() {
 
 std::string settings_markdown() { return env_markdown(); }
 
+std::string log_from_environment() { return env("CULET_LOG").value_or(""); }
+
 std::string store_file(const std::string& named) { return store_path(named); }
 
 void kill_running_compilers() { kill_running_processes(); }

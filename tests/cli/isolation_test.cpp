@@ -73,6 +73,31 @@ TEST_F(IsolationCli, OtherValuesAreRefused) {
       0);
 }
 
+TEST_F(IsolationCli, CtrlCEndsTheWaitForAnotherProcessesCompiler) {
+  // Not a test of workers, but of what is left of processes all the same.
+  if (std::system("c++ --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "no compiler";
+  write("c++", "#!/bin/sh\ncase $1 in -*version) exec c++ \"$@\";; esac\ntouch '" + file("begun") +
+                   "'\nsleep 30\nexec c++ \"$@\"\n");
+  std::filesystem::permissions(file("c++"), std::filesystem::perms::owner_all);
+  const std::map<std::string, std::string> variables{{"CULET_CXX", file("c++")}};
+  const std::vector<std::string> tune{"tune",       "8x64x64:f32:epi=\"relu(acc)\"",
+                                      "--device",   "cpu:1",
+                                      "--backends", "cpu_tile",
+                                      "--top",      "1"};
+  const pid_t first = start(tune, variables);
+  for (int i = 0; i < 500 && !std::filesystem::exists(file("begun")); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  ASSERT_TRUE(std::filesystem::exists(file("begun")));
+  const auto begin = std::chrono::steady_clock::now();
+  const Ended second = run_and_interrupt(tune, 1.5, 1, SIGINT, variables);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));
+  EXPECT_EQ(second.status, 130) << second.err;
+  EXPECT_NE(second.err.find("interrupted after"), std::string::npos) << second.err;
+  kill(first, SIGKILL);
+  (void)finish(first);
+  expect_nothing_left();
+}
+
 TEST_F(IsolationCli, NothingIsLeftWhenItIsStoppedAtOnce) {
   const std::vector<std::string> tune{"tune", "--shapes", file("many.shapes"), "--device", "cpu:1"};
   std::string shapes;

@@ -80,8 +80,9 @@ Ended Cli::run(const std::vector<std::string>& arguments,
 }
 
 Ended Cli::run_and_interrupt(const std::vector<std::string>& arguments, double after_seconds,
-                             int times, int signal) {
-  const pid_t child = start(arguments, {});
+                             int times, int signal,
+                             const std::map<std::string, std::string>& environment) {
+  const pid_t child = start(arguments, environment);
   std::this_thread::sleep_for(std::chrono::duration<double>(after_seconds));
   for (int i = 0; i < times; ++i) {
     kill(child, signal);

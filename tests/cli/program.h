@@ -31,7 +31,13 @@ class Cli : public ::testing::Test {
   /// The same, but sends SIGINT, or another signal, `times` times once standard error or the store
   /// shows life.
   Ended run_and_interrupt(const std::vector<std::string>& arguments, double after_seconds,
-                          int times, int signal = 2);
+                          int times, int signal = 2,
+                          const std::map<std::string, std::string>& environment = {});
+
+  /// Starts it, and waits for its end.
+  pid_t start(const std::vector<std::string>& arguments,
+              const std::map<std::string, std::string>& environment) const;
+  Ended finish(pid_t child) const;
 
   std::string file(const std::string& name) const { return folder_ + "/" + name; }
   void write(const std::string& name, const std::string& text) const;
@@ -41,11 +47,6 @@ class Cli : public ::testing::Test {
   static void expect_error(const Ended& run, int status, const std::string& part);
 
   std::string folder_;
-
- private:
-  pid_t start(const std::vector<std::string>& arguments,
-              const std::map<std::string, std::string>& environment) const;
-  Ended finish(pid_t child) const;
 };
 
 /// A problem the CPU answers at once, by the backend that is always there.
