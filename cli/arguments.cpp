@@ -37,6 +37,7 @@ constexpr const char* kTuneExamples =
     "  culet tune '64x4096x4096:bf16:epi=\"gelu(acc + bias[n])\"' --top all\n"
     "  culet tune --shapes shapes/llm-linear.shapes --m 1,16,64 --format json -o tuned.json\n"
     "  culet tune 256x512x512:f32 --device cpu:1 --backends openblas,cpu_tile\n"
+    "  culet tune --shapes my.shapes --format json --trials tried -o tuned.json\n"
     "  culet tune --shapes my.shapes --budget 300         what was found in five minutes\n"
     "  culet tune --shapes my.shapes --dry-run            how much there is to do\n"
     "  culet tune --shapes my.shapes --log runs.jsonl     what is done, for programs to read\n"
@@ -78,6 +79,7 @@ constexpr const char* kCacheExamples =
     "  culet cache show 16x4096x4096:bf16                 all that is known of one\n"
     "  culet cache verify                                 read everything, check every checksum\n"
     "  culet cache clear --cache /tmp/store\n"
+    "  culet cache clear --measurements                   tune anew without compiling anew\n"
     "  culet cache export -o tuned.json --code            all of it, with compiled code beside it\n"
     "  culet cache import tuned.json --relax driver       what holds here, whatever the driver\n"
     "  culet cache merge /mnt/a/culet /mnt/b/culet        other stores into this one\n";
@@ -147,6 +149,12 @@ void add_output(CLI::App* app, Arguments* a) {
       ->type_name("FILE");
 }
 
+void add_trials(CLI::App* app, Arguments* a) {
+  app->add_option("--trials", a->trials,
+                  "In json and csv: all candidates, or tried: without those only ranked (all)")
+      ->type_name("all|tried");
+}
+
 void add_cache(CLI::App* app, Arguments* a) {
   app->add_option("--cache", a->cache, "Folder of the store; 'none' keeps it in memory")
       ->type_name("PATH|none");
@@ -194,7 +202,9 @@ void add_cache_verbs(CLI::App* app, Arguments* a) {
   add("ls", "List problems with their choice, newest first");
   add_problems(add("show", "Show all that is known of a problem"), a, Problems::one);
   add("verify", "Read everything and check every checksum; status 6 if something is damaged");
-  add("clear", "Delete everything stored");
+  add("clear", "Delete everything stored")
+      ->add_flag("--measurements", a->measurements,
+                 "Trials and selections only: compiled code stays");
 
   CLI::App* out =
       add("export", "Write trials and selections as JSON that people can read and edit");
@@ -262,6 +272,7 @@ void define(CLI::App* app, Arguments* a) {
   add_device(tune, a, kDeviceHere);
   add_choice(tune, a);
   add_output(tune, a);
+  add_trials(tune, a);
   add_cache(tune, a);
   add_measuring(tune, a);
   tune->add_flag("--no-measure", a->no_measure, "Choose by the model alone");
@@ -294,6 +305,7 @@ void define(CLI::App* app, Arguments* a) {
       ->take_all();
   add_device(bench, a, kDeviceHere);
   add_output(bench, a);
+  add_trials(bench, a);
   add_cache(bench, a);
   add_measuring(bench, a);
   on(bench, Verb::bench);
@@ -304,6 +316,7 @@ void define(CLI::App* app, Arguments* a) {
   add_device(explain, a, kAnyDevice);
   add_choice(explain, a);
   add_output(explain, a);
+  add_trials(explain, a);
   add_cache(explain, a);
   add_measuring(explain, a);
   explain->add_flag("--no-measure", a->no_measure, "Choose by the model alone");
@@ -361,8 +374,8 @@ void trim(Arguments* a) {
   for (std::string& problem : a->problems) strip(problem);
   for (std::string& candidate : a->candidates) strip(candidate);
   for (std::string* text :
-       {&a->shapes, &a->m, &a->device, &a->format, &a->output, &a->budget, &a->seed, &a->cache,
-        &a->max_memory, &a->slack, &a->candidate, &a->denied}) {
+       {&a->shapes, &a->m, &a->device, &a->format, &a->trials, &a->output, &a->budget, &a->seed,
+        &a->cache, &a->max_memory, &a->slack, &a->candidate, &a->denied}) {
     strip(*text);
   }
   for (std::optional<std::string>* text :

@@ -37,8 +37,9 @@ struct Arguments {
   std::optional<std::string> top;
   std::optional<std::string> backends;
   std::string format = "table";
-  std::string output;  ///< file; empty: standard output
-  std::string budget;  ///< seconds
+  std::string trials = "all";  ///< of JSON and CSV: all or tried
+  std::string output;          ///< file; empty: standard output
+  std::string budget;          ///< seconds
   std::string seed;
   std::string cache;                ///< see open_cache
   std::string max_memory;           ///< GB
@@ -54,6 +55,7 @@ struct Arguments {
   bool all = false;                ///< explain: candidates that were only ranked, too
   std::string cache_verb;          ///< path, ls, show, verify, clear, export, import, merge
   std::vector<std::string> files;  ///< cache import, cache merge
+  bool measurements = false;       ///< cache clear: trials and selections only
   std::string relax;               ///< list of fields, see parse_relax
   bool any = false;                ///< cache import: entries of other machines, too
   bool code = false;               ///< cache export: with compiled code

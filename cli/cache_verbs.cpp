@@ -63,11 +63,14 @@ int cache_verify(Cache& cache) {
   return status == 0 && !damaged.empty() ? exit_status(ErrorCode::io) : status;
 }
 
-int cache_clear(Cache& cache) {
+int cache_clear(Cache& cache, bool measurements_only) {
   const CacheStats stats = cache.stats();
-  if (auto cleared = cache.clear(); !cleared) return report_error(cleared.error());
-  return print(fmt::format("Deleted {} kernels, {} trials and {} selections from {}\n",
-                           stats.code_entries, stats.trials, stats.selections, stats.path));
+  const auto cleared = measurements_only ? cache.clear_measurements() : cache.clear();
+  if (!cleared) return report_error(cleared.error());
+  const std::string kernels =
+      measurements_only ? std::string() : fmt::format("{} kernels, ", stats.code_entries);
+  return print(fmt::format("Deleted {}{} trials and {} selections from {}\n", kernels, stats.trials,
+                           stats.selections, stats.path));
 }
 
 /// Looking must not make what it looks for. An empty answer is right for the default place, which
@@ -123,7 +126,7 @@ int run_cache(const Arguments& arguments) {
   } else if (arguments.cache_verb == "merge") {
     status = cache_merge(arguments, cache);
   } else {
-    status = cache_clear(cache);
+    status = cache_clear(cache, arguments.measurements);
   }
   warn_from(cache);
   return status;

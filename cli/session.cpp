@@ -245,6 +245,8 @@ Result<Session> open_session(const Arguments& arguments) {
   const auto format = parse_report_format(arguments.format);
   if (!format) return fail(format.error().code, "--format: " + format.error().message);
   session.format = *format;
+  if (arguments.trials != "all" && arguments.trials != "tried")
+    return bad("--trials", arguments.trials, "all or tried");
   if (arguments.dry_run && session.format != ReportFormat::table) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("--dry-run: writes a table only, not --format {}", arguments.format));
@@ -282,6 +284,7 @@ RenderOptions table_options(const Arguments& arguments, std::size_t problems) {
   options.color = arguments.output.empty() && isatty(STDOUT_FILENO) == 1 &&
                   (no_color == nullptr || no_color[0] == '\0');
   options.rows = problems == 1 ? kRowsOfOne : kRowsOfSeveral;
+  options.tried_only = arguments.trials == "tried";
   options.summary_only = problems > kBlocks && arguments.format == "table";
   return options;
 }

@@ -95,6 +95,7 @@ struct RenderOptions {
   int rows = 8;          ///< trials shown per problem in a table; 0 for all
   bool details = false;  ///< with all reasons and refusals, and what was tried in full
   bool summary_only = false;
+  bool tried_only = false;  ///< JSON and CSV: without the trials that were only ranked
 };
 
 /// Renders reports of one device.

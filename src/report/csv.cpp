@@ -55,10 +55,12 @@ std::string line(const TuneReport& report, const Trial& trial) {
 
 }  // namespace
 
-std::string render_csv(const std::vector<TuneReport>& reports) {
+std::string render_csv(const std::vector<TuneReport>& reports, const RenderOptions& options) {
   std::string out(kHeader);
   for (const TuneReport& report : reports) {
-    for (const Trial& trial : report.trials) out += line(report, trial);
+    for (const Trial& trial : report.trials) {
+      if (shows(trial, report, options)) out += line(report, trial);
+    }
   }
   return out;
 }

@@ -79,7 +79,7 @@ json chosen_json(const TuneReport& report) {
           {"vs_best", number(report.vs_best())}};
 }
 
-json report_json(const TuneReport& report) {
+json report_json(const TuneReport& report, const RenderOptions& options) {
   json object{{"problem", report.problem.text()},
               {"from_cache", report.from_cache},
               {"chosen", chosen_json(report)},
@@ -89,7 +89,15 @@ json report_json(const TuneReport& report) {
                        {"benchmark", number(report.benchmark_seconds)},
                        {"total", number(report.total_seconds)}};
   object["trials"] = json::array();
-  for (const Trial& trial : report.trials) object["trials"].push_back(trial_to_json(trial));
+  std::int64_t left_out = 0;
+  for (const Trial& trial : report.trials) {
+    if (shows(trial, report, options)) {
+      object["trials"].push_back(trial_to_json(trial));
+    } else {
+      ++left_out;
+    }
+  }
+  object["trials_left_out"] = left_out;
   object["refusals"] = json::array();
   for (const Refusal& refusal : report.refusals) {
     object["refusals"].push_back({{"backend", refusal.backend}, {"reason", refusal.reason}});
@@ -99,14 +107,15 @@ json report_json(const TuneReport& report) {
 
 }  // namespace
 
-std::string render_json(const std::vector<TuneReport>& reports, const Counts& counts) {
+std::string render_json(const std::vector<TuneReport>& reports, const Counts& counts,
+                        const RenderOptions& options) {
   json root{{"schema", kSchema}, {"culet", CULET_VERSION}};
   root["device"] = reports.empty()
                        ? json(nullptr)
                        : json::parse(reports.front().device.json(), nullptr, /*throw=*/false);
   root["counts"] = {{"compiled", counts.compiled}, {"timed", counts.timed}};
   root["reports"] = json::array();
-  for (const TuneReport& report : reports) root["reports"].push_back(report_json(report));
+  for (const TuneReport& report : reports) root["reports"].push_back(report_json(report, options));
   // Reasons may quote a compiler or a driver, which may write any bytes.
   return root.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }

@@ -27,9 +27,9 @@ std::string render(const std::vector<TuneReport>& reports, const Counts& counts,
     case ReportFormat::table:
       return render_table(reports, counts, options);
     case ReportFormat::json:
-      return render_json(reports, counts);
+      return render_json(reports, counts, options);
     case ReportFormat::csv:
-      return render_csv(reports);
+      return render_csv(reports, options);
     case ReportFormat::md:
       return render_markdown(reports, counts, options);
   }

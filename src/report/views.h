@@ -15,10 +15,16 @@ namespace culet {
 
 std::string render_table(const std::vector<TuneReport>& reports, const Counts& counts,
                          const RenderOptions& options);
-std::string render_json(const std::vector<TuneReport>& reports, const Counts& counts);
-std::string render_csv(const std::vector<TuneReport>& reports);
+std::string render_json(const std::vector<TuneReport>& reports, const Counts& counts,
+                        const RenderOptions& options);
+std::string render_csv(const std::vector<TuneReport>& reports, const RenderOptions& options);
 std::string render_markdown(const std::vector<TuneReport>& reports, const Counts& counts,
                             const RenderOptions& options);
+
+/// Whether a trial is listed in JSON and CSV. The choice always is, also where it was only ranked.
+inline bool shows(const Trial& trial, const TuneReport& report, const RenderOptions& options) {
+  return !options.tried_only || trial.outcome != Outcome::ranked || &trial == report.choice();
+}
 
 /// Seconds of a trial that was verified and timed; nothing for any other.
 std::optional<double> seconds_of(const Trial& trial);

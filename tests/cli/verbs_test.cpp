@@ -142,6 +142,34 @@ TEST_F(Verbs, DryRunCountsAndTouchesNothing) {
   EXPECT_FALSE(std::filesystem::exists(file(".cache")));
 }
 
+TEST_F(Verbs, JsonWithoutWhatWasOnlyRanked) {
+  const auto tune = [&](std::vector<std::string> more) {
+    std::vector<std::string> all{"tune",       "16x24x32:f32",       "--device", "cpu:1",
+                                 "--backends", "cpu_tile,reference", "--top",    "2",
+                                 "--format"};
+    all.insert(all.end(), more.begin(), more.end());
+    return run(all);
+  };
+  const auto everything = tune({"json"}).json(), tried = tune({"json", "--trials", "tried"}).json();
+  const auto &all = everything["reports"][0], &some = tried["reports"][0];
+  std::size_t ranked = 0;
+  for (const auto& trial : all["trials"]) ranked += trial["outcome"] == "ranked" ? 1 : 0;
+  ASSERT_GE(ranked, 1u);
+  EXPECT_EQ(all["trials_left_out"], 0);
+  EXPECT_EQ(some["trials_left_out"], ranked);
+  EXPECT_EQ(some["trials"].size(), all["trials"].size() - ranked);
+  EXPECT_EQ(some["chosen"], all["chosen"]);
+  for (const auto& trial : some["trials"]) EXPECT_NE(trial["outcome"], "ranked");
+  const auto lines = [](const std::string& text) {
+    return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+  };
+  EXPECT_EQ(lines(tune({"csv", "--trials", "tried"}).out), 1 + some["trials"].size());
+  // The choice is listed also where nothing was tried.
+  const auto model = tune({"json", "--trials", "tried", "--no-measure"}).json();
+  EXPECT_EQ(model["reports"][0]["trials"].size(), 1u);
+  EXPECT_EQ(model["reports"][0]["trials"][0]["steps"], model["reports"][0]["chosen"]["steps"]);
+}
+
 TEST_F(Verbs, NoCandidateListsEveryReason) {
   const Ended result = run({"tune", "8x8x8:f32", "--device", "cpu", "--backends", "cublaslt"});
   EXPECT_EQ(result.status, 3);
@@ -212,6 +240,10 @@ TEST_F(Verbs, Cache) {
   const Ended verify = run({"cache", "verify"});
   EXPECT_EQ(verify.status, 0);
   EXPECT_NE(verify.out.find("1 trials, 1 selections: all whole"), std::string::npos) << verify.out;
+  const Ended measurements = run({"cache", "clear", "--measurements"});
+  EXPECT_EQ(measurements.out,
+            "Deleted 1 trials and 1 selections from " + file(".cache/culet/culet.sqlite") + "\n");
+  ASSERT_EQ(run(quick({"tune", "8x8x8:f32"})).status, 0);
   EXPECT_EQ(run({"cache", "clear"}).status, 0);
   EXPECT_NE(run({"cache", "ls"}).out.find("No selections"), std::string::npos);
 }

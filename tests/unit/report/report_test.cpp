@@ -191,6 +191,26 @@ TEST(Report, Json) {
   expect_golden(without_device(render(ranked_reports(), {}, ReportFormat::json)), "ranked.json");
 }
 
+TEST(Report, TriedOnly) {
+  RenderOptions options;
+  options.tried_only = true;
+  const auto reports = all_reports();
+  const auto root = nlohmann::json::parse(render(reports, kCounts, ReportFormat::json, options));
+  const auto& full = root["reports"][0];
+  EXPECT_EQ(full["trials"].size(), reports[0].trials.size() - 1);
+  EXPECT_EQ(full["trials_left_out"], 1);
+  EXPECT_EQ(root["reports"][1]["trials_left_out"], 0);
+  const std::string csv = render(reports, kCounts, ReportFormat::csv, options);
+  EXPECT_EQ(csv.find(",ranked,"), std::string::npos);
+  EXPECT_NE(csv.find(",build_failed,"), std::string::npos) << "what failed was tried";
+  // By the model alone, what it chose is left.
+  auto ranked = ranked_reports();
+  ranked[0].chosen = 3;
+  const auto chosen = nlohmann::json::parse(render(ranked, {}, ReportFormat::json, options));
+  ASSERT_EQ(chosen["reports"][0]["trials"].size(), 1u);
+  EXPECT_EQ(chosen["reports"][0]["trials"][0]["steps"], chosen["reports"][0]["chosen"]["steps"]);
+}
+
 TEST(Report, Csv) { expect_golden(render(all_reports(), kCounts, ReportFormat::csv), "all.csv"); }
 
 TEST(Report, Markdown) {
