@@ -24,20 +24,29 @@ constexpr double kVerifySeconds = 0.1;
 struct Work {
   std::map<std::string, std::pair<int, int>> backends;  ///< name -> candidates, of them tried
   int candidates = 0, compiled = 0, timed = 0;
+  int denied = 0;      ///< left out by the user
+  std::string pinned;  ///< what the user pinned to the problem, where the space has it
   double timing_seconds = 0;
 };
 
 Work work_for(const Session& session, const Problem& problem) {
   Work work;
   const TuneOptions& options = session.options;
+  const Candidate* const pin = options.overrides.pinned(problem, session.device.kind);
   for (const RankedCandidate& item :
        session.registry.discover(problem, session.device, options.backends)) {
+    if (!options.overrides.denied(item.candidate).empty()) {
+      ++work.denied;
+      continue;
+    }
+    const bool pinned = pin != nullptr && item.candidate == *pin;
+    if (pinned) work.pinned = pin->text();
     auto& [count, tried] = work.backends[item.candidate.steps.front().backend];
     ++count;
     ++work.candidates;
     const bool taken =
         item.fallback ? work.timed == 0 : item.vendor || options.top < 0 || tried < options.top;
-    if (!taken) continue;
+    if (!taken && !pinned) continue;
     ++tried;
     ++work.timed;
     if (!item.vendor && !item.fallback) ++work.compiled;
@@ -54,7 +63,9 @@ std::string by_backend(const Work& work) {
     text +=
         fmt::format("{}{} {} of {}", text.empty() ? "" : ", ", name, counts.second, counts.first);
   }
-  return text.empty() ? "no backend can compute it" : text;
+  if (text.empty() && work.denied > 0) return "all candidates are denied by the user";
+  if (text.empty()) return "no backend can compute it";
+  return work.pinned.empty() ? text : text + "; pinned " + work.pinned;
 }
 
 }  // namespace
@@ -72,18 +83,24 @@ std::string dry_run_text(const Session& session) {
     total.compiled += work.compiled;
     total.timed += work.timed;
     total.timing_seconds += work.timing_seconds;
+    total.denied += work.denied;
   }
   const int asked = session.options.compile_threads;
   const int threads =
       asked > 0 ? asked : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const double compile = total.compiled * kCompileSeconds / threads;
+  const std::string denied =
+      total.denied == 0 ? std::string()
+                        : fmt::format("{} more are denied by the user (culet deny) and left out.\n",
+                                      total.denied);
   return columns(rows) +
          fmt::format(
-             "\n{} problems on {}: {} candidates, up to {} compiled and {} timed.\n"
+             "\n{} problems on {}: {} candidates, up to {} compiled and {} timed.\n{}"
              "About {:.0f} s ({:.0f} s compiling on {} threads, {:.0f} s verifying and timing), "
              "less what the store already holds.\n",
              session.problems.size(), session.device.name, total.candidates, total.compiled,
-             total.timed, compile + total.timing_seconds, compile, threads, total.timing_seconds);
+             total.timed, denied, compile + total.timing_seconds, compile, threads,
+             total.timing_seconds);
 }
 
 }  // namespace culet::cli

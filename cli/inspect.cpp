@@ -6,6 +6,7 @@
 
 #include "console.h"
 #include "culet/doctor.h"
+#include "culet/overrides.h"
 #include "culet/settings.h"
 #include "culet/version.h"
 #include "session.h"
@@ -22,17 +23,45 @@ std::string_view role(const Backend& backend) {
   return backend.is_epilogue_step() ? "epilogue step" : "own";
 }
 
-int list_backends(const Registry& registry) {
+/// What the user decided, for whom no table has a place.
+std::string denial_lines(const Overrides& overrides) {
+  std::string lines;
+  for (const std::string& denied : overrides.denials())
+    lines += fmt::format("Denied by the user: {} (culet deny {} --remove allows it)\n", denied,
+                         shell_quoted(denied));
+  return lines.empty() ? lines : "\n" + lines;
+}
+
+/// The row's last fields: how many candidates a backend has, and why not more.
+void fill_in(const Overrides& overrides, const std::vector<RankedCandidate>& found, bool why,
+             std::string reason, std::vector<std::string>* row) {
+  std::string_view by;
+  std::size_t denied = 0;
+  for (const RankedCandidate& item : found) {
+    const std::string_view text = overrides.denied(item.candidate);
+    denied += text.empty() ? 0 : 1;
+    if (!text.empty()) by = text;
+  }
+  if (denied > 0 && denied == found.size()) (*row)[2] = "denied";
+  row->back() = std::to_string(found.size() - denied);
+  if (denied > 0 && reason.empty()) {
+    reason = denied == found.size() ? fmt::format("denied by the user: {}", by)
+                                    : fmt::format("{} more are denied by the user", denied);
+  }
+  if (why) row->push_back(std::move(reason));
+}
+
+int list_backends(const Registry& registry, const Overrides& overrides) {
   Rows rows{{"backend", "device", "role", "version"}};
   for (const auto& backend : registry.backends()) {
     rows.push_back({std::string(backend->name()), std::string(to_string(backend->device_kind())),
                     std::string(role(*backend)), backend->version()});
   }
-  return print(columns(rows));
+  return print(columns(rows) + denial_lines(overrides));
 }
 
 int list_answers(const Registry& registry, const Problem& problem, const DeviceSpec& device,
-                 bool why) {
+                 const Overrides& overrides, bool why) {
   Rows rows{{"backend", "role", "answer", "candidates"}};
   if (why) rows.front().emplace_back("why");
   for (const Answer& answer : registry.ask(problem, device)) {
@@ -45,13 +74,18 @@ int list_answers(const Registry& registry, const Problem& problem, const DeviceS
     if (answer.support.yes) {
       BackendFilter only;
       only.allow = {std::string(answer.backend->name())};
-      row.back() = std::to_string(registry.discover(problem, device, only).size());
+      fill_in(overrides, registry.discover(problem, device, only), why, answer.support.reason,
+              &row);
+    } else if (why) {
+      row.push_back(answer.support.reason);
     }
-    if (why) row.push_back(answer.support.reason);
     rows.push_back(std::move(row));
   }
-  return print(fmt::format("{} on {} ({})\n\n{}", problem.text(), device.name, device.architecture,
-                           columns(rows)));
+  const Candidate* const pin = overrides.pinned(problem, device.kind);
+  return print(fmt::format(
+      "{} on {} ({})\n\n{}{}{}", problem.text(), device.name, device.architecture, columns(rows),
+      denial_lines(overrides),
+      pin == nullptr ? std::string() : fmt::format("\nPinned by the user: {}\n", pin->text())));
 }
 
 std::string settings_rows() {
@@ -67,12 +101,14 @@ std::string settings_rows() {
 
 int run_list(const Arguments& arguments) {
   const Registry registry = Registry::standard();
-  if (arguments.problems.empty()) return list_backends(registry);
+  const auto overrides = load_overrides(arguments.cache);
+  if (!overrides) return report_error(overrides.error());
+  if (arguments.problems.empty()) return list_backends(registry, *overrides);
   const auto problems = read_problems(arguments);
   if (!problems) return report_error(problems.error());
   const auto device = open_device(arguments.device);
   if (!device) return report_error(device.error());
-  return list_answers(registry, problems->front(), *device, arguments.why);
+  return list_answers(registry, problems->front(), *device, *overrides, arguments.why);
 }
 
 int run_doctor(const Arguments& arguments) {

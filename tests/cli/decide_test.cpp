@@ -25,6 +25,14 @@ class Decide : public Cli {
     return run.json()["reports"][0]["chosen"]["steps"][0]["backend"];
   }
   static std::string why(const Ended& run) { return run.json()["reports"][0]["why"]; }
+  /// Columns of any width.
+  static std::string one_blank(const std::string& text) {
+    std::string out;
+    for (const char c : text) {
+      if (c != ' ' || out.empty() || out.back() != ' ') out += c;
+    }
+    return out;
+  }
   static constexpr const char* kReference = "reference{}";
   /// The reference as reports print it.
   std::string reference() {
@@ -94,6 +102,48 @@ TEST_F(Decide, WhatIsDeniedIsListedWithTheReasonAndNotTried) {
   EXPECT_EQ(after.json()["counts"]["timed"], 0) << "the wide answer is still there";
   EXPECT_EQ(backend(after), "cpu_tile");
   EXPECT_EQ(run({"deny"}).out, "Nothing is denied.\n");
+}
+
+TEST_F(Decide, ListAndDryRunShowWhatWasDecided) {
+  const auto list = [&](std::vector<std::string> more = {}) {
+    std::vector<std::string> all{"list", kProblem, "--device", "cpu:1"};
+    all.insert(all.end(), more.begin(), more.end());
+    return one_blank(run(all).out);
+  };
+  const auto dry = [&] {
+    return run({"tune", kProblem, "--device", "cpu:1", "--backends", "cpu_tile,reference", "--top",
+                "2", "--dry-run"})
+        .out;
+  };
+  const std::string before = list(), dry_before = dry();
+  EXPECT_EQ(before.find("user"), std::string::npos) << before;
+  EXPECT_EQ(dry_before.find("user"), std::string::npos) << dry_before;
+  if (before.find("cpu_tile own yes") == std::string::npos)
+    GTEST_SKIP() << "no kernel of our own here";
+
+  const std::string pinned = reference();
+  ASSERT_EQ(run({"pin", kProblem, pinned, "--device", "cpu:1"}).status, 0);
+  EXPECT_NE(list().find("Pinned by the user: " + pinned), std::string::npos) << list();
+  EXPECT_NE(dry().find("reference 1 of 1; pinned " + pinned), std::string::npos) << dry();
+
+  ASSERT_EQ(run({"deny", "cpu_tile"}).status, 0);
+  const std::string why = list({"--why"});
+  EXPECT_NE(why.find("cpu_tile own denied 0 denied by the user: cpu_tile"), std::string::npos)
+      << why;
+  EXPECT_NE(list().find("Denied by the user: cpu_tile (culet deny cpu_tile --remove allows it)"),
+            std::string::npos);
+  EXPECT_NE(run({"list"}).out.find("Denied by the user: cpu_tile"), std::string::npos);
+  EXPECT_NE(dry().find("more are denied by the user (culet deny) and left out."),
+            std::string::npos);
+  EXPECT_EQ(dry().find("cpu_tile"), std::string::npos) << dry();
+  ASSERT_EQ(run({"deny", pinned}).status, 0);
+  EXPECT_NE(dry().find("all candidates are denied by the user"), std::string::npos) << dry();
+
+  for (const std::string& what : {std::string("cpu_tile"), pinned})
+    ASSERT_EQ(run({"deny", what, "--remove"}).status, 0);
+  ASSERT_EQ(run({"pin", kProblem, "--remove"}).status, 0);
+  EXPECT_EQ(list(), before);
+  EXPECT_EQ(dry(), dry_before);
 }
 
 TEST_F(Decide, AForgottenProblemIsMeasuredAnew) {
