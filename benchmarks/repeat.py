@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tunes the same problems several times, each time without any stored measurement, and compares the choices.
+
+    benchmarks/repeat.py --shapes FILE [--m LIST] [--device DEVICE] [--runs 10] [--budget SECONDS] [-o FILE] [--keep FOLDER]
+
+Every run is a process of its own. Compiled code is kept from run to run (it is the same, and its compilation is not what is
+asked about); measurements and choices are deleted before each. Where a problem's choices differ, they are timed against each
+other in one interleaved race (`culet bench`), --races times: a choice has "the same time" as the most frequent one if it is
+within --slack of it by the median of the races.
+
+Writes JSON: for each problem its choices with the runs that made them and their times; in "summary" the shares over all
+(problem, run). With --budget, no run is begun that would not end in time; runs that are not complete do not count. Exit
+status 7 if the shares are below --identical and --same-time.
+"""
+import argparse
+import collections
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from recheck import candidate_text
+
+SCHEMA = 1
+# Of the budget, for timing choices that differ against each other.
+RACES_SHARE = 0.2
+
+
+class Failed(Exception):
+    pass
+
+
+def choices_of(reports):
+    """{problem: text of the chosen candidate}, of the reports of one run; problems without a choice are left out."""
+    return {report["problem"]: candidate_text(report["chosen"]["steps"]) for report in reports if report["chosen"]}
+
+
+def by_choice(runs):
+    """{problem: {candidate: [numbers of the runs that chose it]}}, the most frequent first, for problems that every run
+    answered."""
+    problems = [problem for problem in runs[0] if all(problem in run for run in runs)]
+    result = {}
+    for problem in problems:
+        found = collections.defaultdict(list)
+        for number, run in enumerate(runs):
+            found[run[problem]].append(number)
+        result[problem] = dict(sorted(found.items(), key=lambda item: (-len(item[1]), item[1])))
+    return result
+
+
+def ratios_of(races):
+    """{candidate: time / time of the first} by the median over races, each {candidate: microseconds}; the first of the races'
+    candidates is what the others are compared with. None where a race has no time of it."""
+    first = next(iter(races[0]))
+    result = {}
+    for candidate in races[0]:
+        times = [(race.get(candidate), race.get(first)) for race in races]
+        known = all(mine and other for mine, other in times)
+        result[candidate] = statistics.median(mine / other for mine, other in times) if known else None
+    return result
+
+
+def summarise(choices, ratios, slack):
+    """Shares over all (problem, run). `ratios` has the problems whose choices differ."""
+    total = identical = same_time = 0
+    for problem, found in choices.items():
+        for position, (candidate, numbers) in enumerate(found.items()):
+            total += len(numbers)
+            if position == 0:
+                identical += len(numbers)
+                same_time += len(numbers)
+            else:
+                ratio = ratios.get(problem, {}).get(candidate)
+                same_time += len(numbers) if ratio is not None and abs(ratio - 1) <= slack else 0
+    return {
+        "choices": total,
+        "identical": identical / total,
+        "same_time": same_time / total,
+        "problems": len(choices),
+        "problems_always_identical": sum(len(found) == 1 for found in choices.values()),
+    }
+
+
+class Culet:
+    def __init__(self, program, store, device, extra):
+        self.program, self.store, self.device, self.extra = program, store, device, extra
+
+    def run(self, arguments, environment=None):
+        command = [self.program, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **(environment or {})})
+        if done.returncode != 0:
+            lines = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
+            raise Failed(f"{' '.join(command[:3])} ...: {lines[-1]}")
+        return done.stdout
+
+    def tune(self, problems, file):
+        self.run(["tune", *problems, "--device", self.device, "--cache", self.store, "--format", "json", "--trials", "tried",
+                  "-o", file, *self.extra])
+        with open(file, encoding="utf-8") as stream:
+            return json.load(stream)
+
+    def forget_measurements(self):
+        self.run(["cache", "clear", "--measurements", "--cache", self.store])
+
+    def race(self, problem, candidates):
+        """{candidate: microseconds}, all timed in one race."""
+        command = ["bench", problem, "--device", self.device, "--cache", self.store, "--format", "json"]
+        for candidate in candidates:
+            command += ["--candidate", candidate]
+        report = json.loads(self.run(command))["reports"][0]
+        times = {candidate_text(trial["steps"]): trial["median_us"] for trial in report["trials"]}
+        return {candidate: times.get(candidate) for candidate in candidates}
+
+
+def tune_repeatedly(culet, args, problems, folder):
+    """The tuning runs, one after the other: [(document, seconds)]."""
+    begin = time.monotonic()
+    runs = []
+    for number in range(args.runs):
+        if runs:
+            left = args.budget * (1 - RACES_SHARE) - (time.monotonic() - begin)
+            if args.budget and runs[-1][1] > left:
+                print(f"the budget allows {number} of {args.runs} runs", file=sys.stderr)
+                break
+            culet.forget_measurements()
+        start = time.monotonic()
+        document = culet.tune(problems, os.path.join(folder, f"run{number}.json"))
+        seconds = time.monotonic() - start
+        runs.append((document, seconds))
+        counts = document["counts"]
+        print(f"run {number}: {len(document['reports'])} problems in {seconds:.1f} s, {counts['compiled']} kernels compiled, "
+              f"{counts['timed']} candidates timed", file=sys.stderr, flush=True)
+    return runs
+
+
+def race_choices(culet, args, choices):
+    """{problem: {candidate: ratio}} for problems whose choices differ."""
+    ratios = {}
+    for problem, found in choices.items():
+        if len(found) == 1:
+            continue
+        races = []
+        for number in range(args.races):
+            # In another order each time, though rounds alternate theirs already.
+            order = list(found) if number % 2 == 0 else list(reversed(found))
+            times = culet.race(problem, order)
+            races.append({candidate: times[candidate] for candidate in found})
+        ratios[problem] = ratios_of(races)
+    return ratios
+
+
+def document_of(args, runs, choices, ratios):
+    entries = []
+    for problem, found in choices.items():
+        reports = [next(r for r in run["reports"] if r["problem"] == problem) for run, _ in runs]
+        entries.append({
+            "problem": problem,
+            "choices": [{
+                "candidate": candidate,
+                "runs": numbers,
+                "tuned_us": [reports[number]["chosen"]["median_us"] for number in numbers],
+                "against_first": ratios[problem][candidate] if problem in ratios else 1.0,
+            } for candidate, numbers in found.items()],
+        })
+    first = runs[0][0]
+    return {
+        "schema": SCHEMA,
+        "culet": first["culet"],
+        "device": first["device"],
+        "slack": args.slack,
+        "races": args.races,
+        "runs": [{"seconds": round(seconds, 3), **document["counts"]} for document, seconds in runs],
+        "summary": summarise(choices, ratios, args.slack),
+        "problems": entries,
+    }
+
+
+def parse(argv):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("problems", nargs="*", metavar="PROBLEM")
+    parser.add_argument("--shapes", help="file of problems, one a line")
+    parser.add_argument("--m", help="each problem at these values of m")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--races", type=int, default=3, help="how often choices that differ are timed against each other")
+    parser.add_argument("--budget", type=float, default=0, help="seconds for all of it, about")
+    parser.add_argument("--top", help="as for `culet tune`")
+    parser.add_argument("--backends", help="as for `culet tune`")
+    parser.add_argument("--slack", type=float, default=0.01)
+    parser.add_argument("--identical", type=float, default=0.90, help="the share of identical choices there must be")
+    parser.add_argument("--same-time", type=float, default=0.97, help="the share of choices of the same time there must be")
+    parser.add_argument("--culet", default="build/culet")
+    parser.add_argument("-o", "--output", help="file for the JSON; standard output without it")
+    parser.add_argument("--keep", help="folder for the reports of the runs")
+    args = parser.parse_args(argv)
+    if args.runs < 2 or args.races < 1:
+        parser.error("--runs: at least 2; --races: at least 1")
+    if not args.problems and not args.shapes:
+        parser.error("which problems? --shapes FILE or PROBLEM...")
+    return args
+
+
+def main(argv=None):
+    args = parse(argv)
+    problems = list(args.problems)
+    for name in ("shapes", "m"):
+        if getattr(args, name):
+            problems += [f"--{name}", getattr(args, name)]
+    extra = []
+    for name in ("top", "backends"):
+        if getattr(args, name):
+            extra += [f"--{name}", getattr(args, name)]
+    with tempfile.TemporaryDirectory(prefix="culet-repeat-") as temporary:
+        folder = args.keep or temporary
+        os.makedirs(folder, exist_ok=True)
+        culet = Culet(args.culet, os.path.join(temporary, "store"), args.device, extra)
+        try:
+            runs = tune_repeatedly(culet, args, problems, folder)
+            if len(runs) < 2:
+                raise Failed("one run only: nothing to compare")
+            choices = by_choice([choices_of(document["reports"]) for document, _ in runs])
+            if not choices:
+                raise Failed("no problem has a choice in every run")
+            ratios = race_choices(culet, args, choices)
+        except (Failed, OSError) as error:
+            print(f"repeat.py: {error}", file=sys.stderr)
+            return 1
+    document = document_of(args, runs, choices, ratios)
+    text = json.dumps(document, indent=1) + "\n"
+    if args.output:
+        with open(args.output, "w", encoding="utf-8") as file:
+            file.write(text)
+    else:
+        sys.stdout.write(text)
+    summary = document["summary"]
+    print(f"{len(runs)} runs of {summary['problems']} problems: {summary['identical']:.1%} identical choices, "
+          f"{summary['same_time']:.1%} within {args.slack:.0%} of the same time, "
+          f"{summary['problems_always_identical']} problems always the same", file=sys.stderr)
+    return 0 if summary["identical"] >= args.identical and summary["same_time"] >= args.same_time else 7
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of repeat.py: the shares it reports, and a small run with the program that is given.
+
+    benchmarks/repeat_test.py build/culet
+"""
+import contextlib
+import io
+import json
+import os
+import sys
+import tempfile
+import unittest
+
+import repeat
+
+PROGRAM = None
+
+
+def report(problem, backend, us=10.0):
+    steps = [{"backend": backend, "config": {"x": 1}, "part": "all"}]
+    return {"problem": problem, "chosen": {"steps": steps, "median_us": us}}
+
+
+class Shares(unittest.TestCase):
+    def runs(self, *choices):
+        """One run for each string: the backends chosen for problems 0, 1, ..."""
+        return [repeat.choices_of([report(str(i), backend) for i, backend in enumerate(run)]) for run in choices]
+
+    def test_the_most_frequent_choice_comes_first(self):
+        found = repeat.by_choice(self.runs("ab", "ac", "ac"))
+        self.assertEqual(found["0"], {"a{x=1}": [0, 1, 2]})
+        self.assertEqual(list(found["1"].items()), [("c{x=1}", [1, 2]), ("b{x=1}", [0])])
+
+    def test_problems_that_a_run_did_not_answer_do_not_count(self):
+        runs = self.runs("ab", "a")
+        self.assertEqual(list(repeat.by_choice(runs)), ["0"])
+        self.assertEqual(repeat.choices_of([{"problem": "empty", "chosen": None}]), {})
+
+    def test_shares(self):
+        choices = repeat.by_choice(self.runs("aa", "ab", "ac", "aa", "aa"))
+        ratios = {"1": {"a{x=1}": 1.0, "b{x=1}": 1.009, "c{x=1}": 0.98}}
+        self.assertEqual(repeat.summarise(choices, ratios, 0.01),
+                         {"choices": 10, "identical": 0.8, "same_time": 0.9, "problems": 2, "problems_always_identical": 1})
+        # A choice without a time of its own is not of the same time.
+        ratios["1"]["b{x=1}"] = None
+        self.assertEqual(repeat.summarise(choices, ratios, 0.01)["same_time"], 0.8)
+
+    def test_ratios_are_the_median_over_races(self):
+        races = [{"a": 10, "b": 11}, {"a": 20, "b": 20}, {"a": 10, "b": 10.1}]
+        self.assertEqual(repeat.ratios_of(races), {"a": 1.0, "b": 1.01})
+        self.assertIsNone(repeat.ratios_of([{"a": 10, "b": None}])["b"])
+
+
+class Program(unittest.TestCase):
+    def setUp(self):
+        if PROGRAM is None:
+            self.skipTest("no program given")
+
+    def run_it(self, *arguments):
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as err:
+            out = os.path.join(folder, "out.json")
+            status = repeat.main(["--culet", PROGRAM, "--device", "cpu:1", "-o", out, *arguments])
+            document = None
+            if os.path.exists(out):
+                with open(out, encoding="utf-8") as file:
+                    document = json.load(file)
+            return status, document, err.getvalue()
+
+    def test_every_run_measures(self):
+        status, document, err = self.run_it("17x33x65:f32", "5x6x7:f32", "--runs", "2", "--races", "1", "--backends",
+                                            "cpu_tile,reference", "--top", "1", "--identical", "0", "--same-time", "0")
+        self.assertEqual(status, 0, err)
+        first, second = document["runs"]
+        self.assertGreater(first["timed"], 0)
+        self.assertGreater(second["timed"], 0)
+        self.assertEqual(document["summary"]["choices"], 4)
+        self.assertEqual([entry["problem"] for entry in document["problems"]], ["17x33x65:f32", "5x6x7:f32"])
+        for entry in document["problems"]:
+            self.assertEqual(sorted(n for choice in entry["choices"] for n in choice["runs"]), [0, 1])
+
+    def test_choices_that_differ_are_raced(self):
+        culet = repeat.Culet(PROGRAM, "none", "cpu:1", [])
+        problem = "64x64x64:f32"
+        ranked = json.loads(culet.run(["rank", problem, "--device", "cpu:1", "--format", "json"]))["reports"][0]["trials"]
+        texts = [repeat.candidate_text(trial["steps"]) for trial in ranked]
+        candidates = [next((text for text in texts if text.startswith(name)), None) for name in ("openblas", "reference")]
+        if candidates[0] is None:
+            self.skipTest("no OpenBLAS here")
+        times = culet.race(problem, candidates)
+        self.assertEqual(list(times), candidates)
+        self.assertLess(times[candidates[0]], times[candidates[1]])
+
+    def test_too_low_a_share_is_status_7(self):
+        status, document, _ = self.run_it("5x6x7:f32", "--runs", "2", "--backends", "reference", "--identical", "1.1")
+        self.assertEqual(status, 7)
+        self.assertEqual(document["summary"]["identical"], 1)
+
+    def test_an_error_is_one_line(self):
+        status, document, err = self.run_it("5x6:f32")
+        self.assertEqual((status, document), (1, None))
+        self.assertIn("problem 5x6:f32", err)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1 and not sys.argv[1].startswith("-"):
+        PROGRAM = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
