@@ -73,6 +73,19 @@ add_custom_command(OUTPUT ${presets}
   DEPENDS ${preset_files} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake VERBATIM)
 target_sources(culet_device PRIVATE ${presets})
 
+# What the library is built from, as a number: worker processes are of the same build.
+set(library_files "")
+foreach(kind src/*.cpp src/*.h src/*.cuh src/*.json src/*.cmake include/*.h)
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${kind})
+  list(APPEND library_files ${files})
+endforeach()
+set(build_id ${PROJECT_BINARY_DIR}/generated/build_id.cpp)
+add_custom_command(OUTPUT ${build_id}
+  COMMAND ${CMAKE_COMMAND} -DOUTPUT=${build_id} -DROOT=${PROJECT_SOURCE_DIR} "-DFILES=${library_files}"
+          -P ${PROJECT_SOURCE_DIR}/cmake/build_id.cmake
+  DEPENDS ${library_files} ${PROJECT_SOURCE_DIR}/cmake/build_id.cmake VERBATIM)
+target_sources(culet_benchmark PRIVATE ${build_id})
+
 foreach(module cache candidate device report problem benchmark)
   target_link_libraries(culet_${module} PRIVATE nlohmann_json::nlohmann_json)
 endforeach()

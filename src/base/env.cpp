@@ -39,7 +39,7 @@ const std::vector<EnvVariable>& env_table() {
        "Where candidates are verified and timed, as `--isolation`: `process` (a worker process, so "
        "that a crash costs the candidate only) or `none` (the tuning process)."},
       {"CULET_WORKER", "this program, or `culet` where that is installed",
-       "Program that is started as worker process: a `culet` of the same version."},
+       "Program that is started as worker process: a `culet` of the same build."},
       {"CULET_THREADS", "all usable cores", "Threads that kernels on the CPU use."},
       {"CULET_CXX", "g++, c++ or clang++, whichever is found first",
        "C++ compiler for CPU kernels made from source; without one the precompiled ones serve."},

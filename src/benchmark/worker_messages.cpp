@@ -8,6 +8,8 @@
 
 #include <cerrno>
 
+#include "culet/version.h"
+
 namespace culet::benchmark {
 namespace {
 
@@ -29,6 +31,12 @@ bool send_message(int socket, const std::string& bytes) {
     sent += static_cast<std::size_t>(count);
   }
   return true;
+}
+
+MessageWriter ready_message(std::string_view build) {
+  MessageWriter message(MessageKind::ready);
+  message.put(kWorkerProtocol).text(CULET_VERSION).text(build);
+  return message;
 }
 
 std::string encode(const Setup& setup) {

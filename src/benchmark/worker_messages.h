@@ -17,8 +17,9 @@
 
 namespace culet::benchmark {
 
-/// Raised whenever a message changes. A program of another protocol or version is no worker.
-inline constexpr std::uint32_t kWorkerProtocol = 1;
+/// Raised whenever the first message, `ready`, changes. All others may differ between builds: a
+/// program of another protocol, version or build is no worker.
+inline constexpr std::uint32_t kWorkerProtocol = 2;
 /// The worker's end of the socket.
 inline constexpr int kWorkerSocket = 3;
 /// A candidate with its code is some hundred kB; more than this is no message.
@@ -58,6 +59,9 @@ class MessageWriter {
  private:
   std::string bytes_;
 };
+
+/// The first message, by which a worker tells who it is.
+MessageWriter ready_message(std::string_view build);
 
 class MessageReader {
  public:

@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "base/spawn_setup.h"
+#include "benchmark/build_id.h"
 #include "benchmark/worker_messages.h"
 #include "culet/version.h"
 
@@ -138,10 +139,17 @@ Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(const WorkerProgram&
   MessageReader reader(message);
   const auto protocol = reader.get<std::uint32_t>();
   const std::string version = reader.text();
-  if (reader.kind() != MessageKind::ready || !reader.good() || protocol != kWorkerProtocol ||
-      version != CULET_VERSION) {
+  if (reader.kind() != MessageKind::ready || !reader.good() || version != CULET_VERSION) {
     return fail(ErrorCode::io,
                 fmt::format("{}: it is not culet {}", program.argv[0], CULET_VERSION));
+  }
+  const std::string build = reader.text();
+  if (protocol != kWorkerProtocol || build != build_id()) {
+    return fail(
+        ErrorCode::io,
+        fmt::format("{}: it is another build of culet {} than this program (built from "
+                    "other sources: {}, not {})",
+                    program.argv[0], CULET_VERSION, build.empty() ? "unknown" : build, build_id()));
   }
   return worker;
 }

@@ -17,11 +17,11 @@
 #include <new>
 #include <thread>
 
+#include "benchmark/build_id.h"
 #include "benchmark/host_memory.h"
 #include "benchmark/isolation.h"
 #include "benchmark/race.h"
 #include "benchmark/worker_messages.h"
-#include "culet/version.h"
 
 namespace culet {
 namespace {
@@ -96,7 +96,7 @@ void prepare_process(int socket, int owner) {
 class Server {
  public:
   int run() {
-    send(MessageWriter(MessageKind::ready).put(benchmark::kWorkerProtocol).text(CULET_VERSION));
+    send(benchmark::ready_message(build_id()));
     std::string message;
     while (receive(&message)) {
       MessageReader reader(message);

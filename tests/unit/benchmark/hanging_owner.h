@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The culet authors
 //
-// A process to be killed while its worker runs a candidate that never ends.
+// What this program does where it is started by a test: a process to be killed while its worker
+// runs a candidate that never ends, and a worker that says it is of another build.
 #pragma once
 
 namespace culet {
 
 inline constexpr const char* kHangingOwner = "--own-a-hanging-worker";
 int own_a_hanging_worker();
+inline constexpr const char* kAnotherBuild = "--another-build";
 
 }  // namespace culet

@@ -14,6 +14,7 @@
 #include <fstream>
 #include <thread>
 
+#include "benchmark/build_id.h"
 #include "benchmark/worker_messages.h"
 #include "benchmark/worker_process.h"
 #include "hanging_owner.h"
@@ -233,6 +234,17 @@ TEST_F(Isolation, WithoutAWorkerItIsThisProcessAndSaysSo) {
     EXPECT_NE(host.take_note().find("in this process"), std::string::npos);
     EXPECT_EQ(host.take_note(), "") << "once";
   }
+}
+
+TEST(Worker, OfAnotherBuildIsRefused) {
+  const auto worker = benchmark::WorkerProcess::start({"/proc/self/exe", {"other", kAnotherBuild}});
+  ASSERT_FALSE(worker);
+  EXPECT_EQ(worker.error().code, ErrorCode::io);
+  const std::string& message = worker.error().message;
+  EXPECT_EQ(message.find("other: it is another build of culet "), 0u) << message;
+  EXPECT_NE(message.find("0123456789abcdef, not " + std::string(build_id())), std::string::npos)
+      << message;
+  EXPECT_EQ(build_id().size(), 16u);
 }
 
 std::string word_of(const std::string& path, int index) {

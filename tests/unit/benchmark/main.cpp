@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "benchmark/isolation.h"
+#include "benchmark/worker_messages.h"
 #include "benchmark/worker_process.h"
 #include "hanging_owner.h"
 
@@ -16,6 +17,10 @@ int main(int argc, char** argv) {
   const std::string_view verb = argc > 1 ? argv[1] : "";
   if (verb == culet::benchmark::kWorkerVerb && argc == 4)
     return culet::serve_worker(std::atoi(argv[2]), std::atoi(argv[3]));
+  if (verb == culet::kAnotherBuild) {
+    const std::string ready = culet::benchmark::ready_message("0123456789abcdef").bytes();
+    return culet::benchmark::send_message(culet::benchmark::kWorkerSocket, ready) ? 0 : 1;
+  }
   if (verb == culet::kHangingOwner) return culet::own_a_hanging_worker();
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
