@@ -88,15 +88,18 @@ struct MmaUnits {
 };
 
 /// The line and k (in 16-bit steps) whose row of 16 bytes a lane gives to a four-matrix ldmatrix of
-/// 16 lines times 32 bytes of k. Matrices are (lines 0-7, 8-15) of the first 16 bytes of k, then of
-/// the others: the order of mma's A; B takes the registers as 0, 2 and 1, 3.
-template <bool KFast>
+/// 16 lines times 32 bytes of k. `Pairs` false: matrices are (lines 0-7, 8-15) of the first 16
+/// bytes of k, then of the others, the order of mma's A. `Pairs` true: both halves of k of lines
+/// 0-7, then of lines 8-15: two of mma's B, whose registers must be neighbours or be moved there.
+template <bool KFast, bool Pairs>
 CULET_HD constexpr int matrix_line(int lane) {
-  return KFast ? lane % 16 : lane / 8 % 2 * 8;
+  const int half = Pairs ? lane / 16 : lane / 8 % 2;
+  return half * 8 + (KFast ? lane % 8 : 0);
 }
-template <bool KFast>
+template <bool KFast, bool Pairs>
 CULET_HD constexpr int matrix_k16(int lane) {
-  return KFast ? lane / 16 * 8 : lane / 16 * 8 + lane % 8;
+  const int half = Pairs ? lane / 8 % 2 : lane / 16;
+  return half * 8 + (KFast ? 0 : lane % 8);
 }
 
 /// Row and column, within a warp's 16 x 8j part of D, of accumulator register `index`; the same as

@@ -4,7 +4,7 @@
 // How tiles of A and B reach shared memory in the general tensor-core kernel, each operand in the
 // way its own alignment and order allow:
 //   AsyncLoader      pieces of 4, 8 or 16 bytes by cp.async; all lines start at multiples of that
-//   ShiftLoader      lines start anywhere: aligned words through registers, shifted into place
+//   ShiftLoader      lines start anywhere: aligned 16 bytes through registers, shifted into place
 //   TransposeLoader  bytes that are not contiguous in k, through registers, any alignment
 // All have load(), which starts reading the tile that is next in k, and store(), which finishes
 // what goes through registers and is called once the reads had time to arrive. k beyond the operand
@@ -21,7 +21,7 @@ struct MmaSource {
   const void* base;  ///< of this batch entry
   i64 ld;            ///< elements between lines (contiguous in k), or between k
   i32 line, lines;
-  i32 k;
+  i32 k, k_end;
 };
 
 /// How many of the `wanted` bytes from some place on are among the `left` that there are.
@@ -31,7 +31,7 @@ CULET_DEVICE u32 bytes_left(i32 left, i32 wanted) {
 
 /// Of a tile's k, which are all there?
 enum class KRange {
-  inside,  ///< and so are 8 more on either side: reading a few bytes beyond a row is no harm
+  inside,  ///< and so are 32 bytes on either side: reading a little beyond a row is no harm
   edge,
 };
 
@@ -50,17 +50,16 @@ class PieceWalk {
     const i64 k = source.k + (kKFast ? 0 : Pieces::k(thread, 0));
     from_ = static_cast<const u8*>(source.base) + Pieces::byte(thread) +
             (kKFast ? line * ld_ + k * Tile::kSize : k * ld_ + line * Tile::kSize);
-    lines_ = smaller(source.lines - static_cast<i32>(line), Tile::kLines);
+    lines_ = smaller(source.lines - source.line, Tile::kLines);
     begun_ = source.k > 0;
-    whole_ = source.lines - source.line >= Tile::kLines;
     to_ = Pieces::offset(thread, 0);
   }
 
   CULET_DEVICE KRange k_range(i32 k_left) const {
-    return begun_ && k_left >= Tile::kTileK + 8 ? KRange::inside : KRange::edge;
+    return begun_ && k_left >= Tile::kTileK + 32 / Tile::kSize ? KRange::inside : KRange::edge;
   }
   /// All lines of the tile are there.
-  CULET_DEVICE bool whole() const { return whole_; }
+  CULET_DEVICE bool whole() const { return lines_ == Tile::kLines; }
   CULET_DEVICE const u8* first() const { return from_; }
   /// From piece i to the next one. Hidden from the compiler, which would keep every piece's
   /// distance in registers.
@@ -81,41 +80,42 @@ class PieceWalk {
   static CULET_DEVICE bool has(int i) {
     return Pieces::kExact || Pieces::row(static_cast<int>(threadIdx.x), i) < Tile::kRows;
   }
-  /// Piece i, at `from`; or, where its lines do not exist, the same k of the tile's first line.
-  CULET_DEVICE const u8* existing(int i, const u8* from) const {
-    const int thread = static_cast<int>(threadIdx.x);
-    if constexpr (kKFast) {
-      return i * Pieces::kRowStep < lines_ ? from : from_ - Pieces::row(thread, 0) * ld_;
-    } else {
-      const i32 panel = i * Pieces::kRowStep / Tile::kTileK * Tile::kPanel;
-      const i32 along = Pieces::byte(thread);
-      const bool exists = (lines_ - panel) * Tile::kSize > along;
-      return exists ? from : from - (Pieces::panel(thread, i) * Tile::kPanel * Tile::kSize + along);
-    }
+  /// What a tile at the operand's edge is cut by. Made anew for each such tile, hidden from the
+  /// compiler: what follows from it would fill registers that most tiles have no use for.
+  struct Edge {
+    int thread;
+    i32 lines, k_left;
+  };
+  CULET_DEVICE Edge edge(i32 k_left) const {
+    int thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    return {thread, lines_, k_left};
   }
   /// Bytes of the operand from piece i on in its row.
-  CULET_DEVICE i32 left(int i, i32 k_left) const {
-    const int thread = static_cast<int>(threadIdx.x);
-    const int byte = Pieces::byte(thread);
+  static CULET_DEVICE i32 left(const Edge& edge, int i) {
+    const int byte = Pieces::byte(edge.thread);
     if constexpr (kKFast) {
-      if (i * Pieces::kRowStep >= lines_) return 0;
-      return smaller(k_left, Tile::kTileK) * Tile::kSize - byte;
+      if (Pieces::row(edge.thread, i) >= edge.lines) return 0;
+      return smaller(edge.k_left, Tile::kTileK) * Tile::kSize - byte;
     } else {
-      if (Pieces::k(thread, i) >= k_left) return 0;
-      const i32 lines = lines_ - i * Pieces::kRowStep / Tile::kTileK * Tile::kPanel;
-      return lines * Tile::kSize - byte;
+      if (Pieces::k(edge.thread, i) >= edge.k_left) return 0;
+      return (edge.lines - Pieces::panel(edge.thread, i) * Tile::kPanel) * Tile::kSize - byte;
     }
   }
   CULET_DEVICE void advance() {
     from_ += kKFast ? i64{Tile::kTileK * Tile::kSize} : Tile::kTileK * ld_;
     begun_ = true;
   }
+  /// first() before the last advance().
+  CULET_DEVICE const u8* first_before() const {
+    return from_ - (kKFast ? i64{Tile::kTileK * Tile::kSize} : Tile::kTileK * ld_);
+  }
 
  private:
   const u8* from_;
-  i64 ld_;  ///< bytes
-  i32 lines_;
-  bool begun_, whole_;
+  i64 ld_;     ///< bytes
+  i32 lines_;  ///< of the tile
+  bool begun_;
   u32 to_;
 };
 
@@ -129,9 +129,7 @@ class AsyncLoader {
   /// `k_left`: elements of k from the tile on.
   CULET_DEVICE void load(u32 shared, i32 k_left) {
     if (walk_.whole() && k_left >= Tile::kTileK) {
-      copy<true>(shared);
-    } else if (walk_.k_range(k_left) == KRange::inside) {
-      copy<false>(shared);
+      copy(shared);
     } else {
       copy_edge(shared, k_left);
     }
@@ -140,24 +138,23 @@ class AsyncLoader {
   CULET_DEVICE void store(u32) const {}
 
  private:
-  template <bool Whole>
   CULET_DEVICE void copy(u32 shared) const {
     const u8* from = walk_.first();
     const u32 to = walk_.first_place();
 #pragma unroll
     for (int i = 0; i < Walk::Pieces::kCount; from = walk_.next(from, i), ++i) {
-      if (!Walk::has(i)) continue;
-      copy_async<Bytes>(shared + Walk::place(to, i), Whole ? from : walk_.existing(i, from));
+      if (Walk::has(i)) copy_async<Bytes>(shared + Walk::place(to, i), from);
     }
   }
+  /// A loop, because it takes fewer registers, and because both ways would be merged without it.
   CULET_DEVICE void copy_edge(u32 shared, i32 k_left) const {
     const u8* from = walk_.first();
-    const u32 to = walk_.first_place();
-#pragma unroll
+    const auto edge = walk_.edge(k_left);
+#pragma unroll 1
     for (int i = 0; i < Walk::Pieces::kCount; from = walk_.next(from, i), ++i) {
       if (!Walk::has(i)) continue;
-      copy_async<Bytes>(shared + Walk::place(to, i), from,
-                        bytes_left(walk_.left(i, k_left), Bytes));
+      copy_async<Bytes>(shared + Walk::place(walk_.first_place(), i), from,
+                        bytes_left(Walk::left(edge, i), Bytes));
     }
   }
 
@@ -175,68 +172,90 @@ CULET_DEVICE u32 load_elements(const u8* from, u32 valid) {
   return word;
 }
 
+/// Where an operand's elements are: those of one batch entry.
+struct Extent {
+  const u8 *begin, *end;
+};
+template <int Size>
+CULET_DEVICE Extent extent_of(const void* base, i64 rows, i64 length, i64 ld) {
+  const u8* begin = static_cast<const u8*>(base);
+  return {begin, begin + ((rows - 1) * ld + length) * Size};
+}
+
+/// Pieces of 16 bytes that start anywhere: the two aligned 16 bytes that one lies in are read (the
+/// second is a neighbour's first and comes from L1) and shifted.
 template <class Tile, int Threads>
 class ShiftLoader {
-  using Walk = PieceWalk<Tile, 4, Threads>;
-  /// So all of a thread's pieces are equally far from a multiple of four bytes, whatever ld is.
-  static_assert(Walk::Pieces::kRowStep % 4 == 0 && Tile::kTileK % 4 == 0);
+  using Walk = PieceWalk<Tile, 16, Threads>;
+  using Pieces = typename Walk::Pieces;
+  using Edge = typename Walk::Edge;
+  /// So all of a thread's pieces are equally far from a multiple of 16 bytes, whatever ld is.
+  static_assert(Pieces::kRowStep % 16 == 0 && Tile::kTileK % 16 == 0);
 
  public:
   CULET_DEVICE explicit ShiftLoader(const MmaSource& source) : walk_(source) {
-    shift_ = static_cast<u32>(reinterpret_cast<u64>(walk_.first())) & 3;
+    shift_ = static_cast<u32>(reinterpret_cast<u64>(walk_.first())) & 15;
+    const i32 rows = Tile::kKFast ? source.lines : source.k_end;
+    const i32 length = Tile::kKFast ? source.k_end : source.lines;
+    extent_ = extent_of<Tile::kSize>(source.base, rows, length, source.ld);
   }
 
   CULET_DEVICE void load(u32, i32 k_left) {
-    if (walk_.k_range(k_left) == KRange::edge) {
-      load_edge(k_left);
-    } else if (walk_.whole()) {
-      load_words<true>();
-    } else {
-      load_words<false>();
+    k_left_ = k_left;
+    edge_ = walk_.k_range(k_left) == KRange::edge;
+    const Edge edge = walk_.edge(k_left);
+    const u8* from = walk_.first() - shift_;
+#pragma unroll
+    for (int i = 0; i < Pieces::kCount; from = walk_.next(from, i), ++i) {
+      if (!Walk::has(i)) continue;
+      const u32 valid = bytes_left(Walk::left(edge, i), 16);
+      if (valid == 0 || (edge_ && !can_read(valid, from))) continue;
+      load_global(from, low_[i]);
+      if (shift_ + (edge_ ? valid : 16) > 16) load_global(from + 16, high_[i]);
     }
     walk_.advance();
   }
 
   CULET_DEVICE void store(u32 shared) const {
     const u32 to = walk_.first_place();
+    const Edge edge = walk_.edge(k_left_);
 #pragma unroll
-    for (int i = 0; i < Walk::Pieces::kCount; ++i) {
+    for (int i = 0; i < Pieces::kCount; ++i) {
       if (!Walk::has(i)) continue;
-      store_shared(shared + Walk::place(to, i), __funnelshift_r(low_[i], high_[i], 8 * shift_));
+      u32 x[4];
+      shift_bytes(low_[i], high_[i], shift_, x);
+      if (edge_) keep_bytes(bytes_left(Walk::left(edge, i), 16), x);
+      store_shared(shared + Walk::place(to, i), x);
     }
+    if (edge_) store_corners(shared, edge);
   }
 
  private:
-  /// The two aligned words that a piece lies in.
-  template <bool Whole>
-  CULET_DEVICE void load_words() {
-    const u8* from = walk_.first() - shift_;
-#pragma unroll
-    for (int i = 0; i < Walk::Pieces::kCount; from = walk_.next(from, i), ++i) {
-      if (!Walk::has(i)) continue;
-      const u8* word = from;
-      if constexpr (!Whole) {
-        word =
-            reinterpret_cast<const u8*>(reinterpret_cast<u64>(walk_.existing(i, from)) & ~u64{3});
-      }
-      low_[i] = load_global<4>(word);
-      if (shift_ != 0) high_[i] = load_global<4>(word + 4);
-    }
+  /// Whether what `valid` bytes need lies in the operand, `from` the first aligned byte.
+  CULET_DEVICE bool can_read(u32 valid, const u8* from) const {
+    return from >= extent_.begin && from + (shift_ + valid > 16 ? 32 : 16) <= extent_.end;
   }
-  CULET_DEVICE void load_edge(i32 k_left) {
-    const u8* from = walk_.first();
-#pragma unroll
-    for (int i = 0; i < Walk::Pieces::kCount; from = walk_.next(from, i), ++i) {
-      if (!Walk::has(i)) continue;
-      const u32 word = load_elements<Tile::kSize>(from, bytes_left(walk_.left(i, k_left), 4));
-      low_[i] = word << (8 * shift_);
-      high_[i] = __funnelshift_l(word, 0, 8 * shift_);
+  /// The pieces that load() could not read, element by element: those at the operand's very ends.
+  CULET_DEVICE void store_corners(u32 shared, const Edge& edge) const {
+    const u8* from = walk_.first_before();
+#pragma unroll 1
+    for (int i = 0; i < Pieces::kCount; from = walk_.next(from, i), ++i) {
+      const u32 valid = bytes_left(Walk::left(edge, i), 16);
+      if (!Walk::has(i) || valid == 0 || can_read(valid, from - shift_)) continue;
+#pragma unroll 1
+      for (u32 byte = 0; byte < valid; byte += Tile::kSize) {
+        store_shared_element<Tile::kSize>(shared + Walk::place(walk_.first_place(), i) + byte,
+                                          load_global<Tile::kSize>(from + byte));
+      }
     }
   }
 
-  u32 low_[Walk::Pieces::kCount], high_[Walk::Pieces::kCount];
+  u32 low_[Pieces::kCount][4], high_[Pieces::kCount][4];
   Walk walk_;
+  Extent extent_;
   u32 shift_;
+  i32 k_left_;
+  bool edge_;
 };
 
 template <class Tile, bool Aligned, int Threads>

@@ -60,8 +60,30 @@ CULET_DEVICE u32 load_global(const u8* from) {
   }
   return word;
 }
+/// 16 bytes of the same.
+CULET_DEVICE void load_global(const u8* from, u32 (&x)[4]) {
+  asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+               : "l"(from));
+}
 CULET_DEVICE void store_shared(u32 shared, u32 word) {
   asm volatile("st.shared.u32 [%0], %1;" ::"r"(shared), "r"(word) : "memory");
+}
+
+/// `Size` (1 or 2) bytes.
+template <int Size>
+CULET_DEVICE void store_shared_element(u32 shared, u32 element) {
+  if constexpr (Size == 2) {
+    asm volatile("st.shared.u16 [%0], %1;" ::"r"(shared), "h"(static_cast<u16>(element))
+                 : "memory");
+  } else {
+    asm volatile("st.shared.u8 [%0], %1;" ::"r"(shared), "r"(element) : "memory");
+  }
+}
+CULET_DEVICE void store_shared(u32 shared, const u32 (&x)[4]) {
+  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(shared), "r"(x[0]), "r"(x[1]),
+               "r"(x[2]), "r"(x[3])
+               : "memory");
 }
 
 // --- "Warp-level Matrix Load Instruction: ldmatrix" ----------------------------------------------
@@ -124,6 +146,30 @@ CULET_DEVICE u32 halves_of(u32 word, bool high) {
     const u32 nan = (magnitude + 0x01000100) & 0x80008000;
     return pair | (nan >> 5) * 31;
 #endif
+  }
+}
+
+/// Of values: `chosen ? array[i] : array[j]` is a choice of addresses, and keeps arrays in memory.
+CULET_DEVICE u32 choose(bool chosen, u32 x, u32 y) { return chosen ? x : y; }
+/// 16 of 32 bytes, from byte `shift` (0 to 15) of them on.
+CULET_DEVICE void shift_bytes(const u32 (&low)[4], const u32 (&high)[4], u32 shift, u32 (&x)[4]) {
+  const bool eight = (shift & 8) != 0, four = (shift & 4) != 0;
+  const u32 by8[6] = {choose(eight, low[2], low[0]),   choose(eight, low[3], low[1]),
+                      choose(eight, high[0], low[2]),  choose(eight, high[1], low[3]),
+                      choose(eight, high[2], high[0]), choose(eight, high[3], high[1])};
+  u32 by4[5];
+#pragma unroll
+  for (int i = 0; i < 5; ++i) by4[i] = choose(four, by8[i + 1], by8[i]);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) x[i] = __funnelshift_r(by4[i], by4[i + 1], 8 * (shift & 3));
+}
+/// Keeps the first `valid` bytes of 16; the others become zero.
+CULET_DEVICE void keep_bytes(u32 valid, u32 (&x)[4]) {
+#pragma unroll
+  for (u32 i = 0; i < 4; ++i) {
+    const u32 bits = valid > 4 * i ? 8 * (valid - 4 * i) : 0;
+    // A clamped funnel shift: all ones for 32 bits and more.
+    x[i] &= __funnelshift_lc(0xFFFFFFFF, 0, bits);
   }
 }
 

@@ -7,6 +7,7 @@
 // The last one also sets the counter back to zero for the next run.
 #pragma once
 #include "ptx.cuh"
+#include "split_groups.h"
 
 namespace culet::kernels {
 
@@ -30,8 +31,9 @@ CULET_DEVICE void load_four_in_order(const i32* from, i32 (&x)[4]) {
 
 /// `slot` numbers (output tile, warpgroup); `parts` points at this warpgroup's part 0, further
 /// parts follow `stride` numbers apart. Sums are float or i32. Returns whether this warpgroup now
-/// holds the sum.
-template <class T, int Blocks, int Registers>
+/// holds the sum. `Loads` of 16 bytes are in flight at once: one, in program order, where the sum
+/// already fills the registers.
+template <int Loads = 1, class T, int Blocks, int Registers>
 CULET_DEVICE bool sum_splits(T (&values)[Blocks][Registers], u32* counter, T* parts, i64 stride,
                              int split, int splits, int thread, int barrier) {
   static_assert(Registers % 4 == 0, "registers travel in fours");
@@ -65,19 +67,48 @@ CULET_DEVICE bool sum_splits(T (&values)[Blocks][Registers], u32* counter, T* pa
   const T* from = parts + 4 * thread;
 #pragma unroll 1
   for (int part = 0; part < splits; ++part, from += stride) {
+    constexpr int kFours = Blocks * Registers / 4;
 #pragma unroll
-    for (int block = 0; block < Blocks; ++block) {
+    for (int first = 0; first < kFours; first += Loads) {
+      T x[Loads][4];
 #pragma unroll
-      for (int i = 0; i < Registers; i += 4) {
-        // In program order, so that few loads are in flight: the sum already fills the registers.
-        T x[4];
-        load_four_in_order(from + (block * Registers + i) * 128, x);
+      for (int i = 0; i < Loads; ++i) {
+        if (first + i < kFours) load_four_in_order(from + (first + i) * 512, x[i]);
+      }
 #pragma unroll
-        for (int j = 0; j < 4; ++j) values[block][i + j] += x[j];
+      for (int i = 0; i < Loads; ++i) {
+        if (first + i >= kFours) continue;
+        const int at = 4 * (first + i);
+#pragma unroll
+        for (int j = 0; j < 4; ++j) values[at / Registers][at % Registers + j] += x[i][j];
       }
     }
   }
   return true;
+}
+
+/// sum_splits() in two steps, see split_group(). `counters`: split_counters() of them. A group's
+/// sum takes the place of its first part.
+template <int Loads, class T, int Blocks, int Registers>
+CULET_DEVICE bool sum_splits_in_groups(T (&values)[Blocks][Registers], u32* counters, T* parts,
+                                       i64 stride, int split, int splits, int thread, int barrier) {
+  const int size = split_group(splits), group = split / size, first = group * size;
+  u32* counter = counters + 1 + group;
+  T* from = parts + first * stride;
+  int part = split - first, count = smaller(size, splits - first);
+#pragma unroll 1
+  for (;;) {
+    if (count > 1 &&
+        !sum_splits<Loads>(values, counter, from, stride, part, count, thread, barrier)) {
+      return false;
+    }
+    if (counter == counters || size == splits) return true;
+    counter = counters;
+    from = parts;
+    stride *= size;
+    part = group;
+    count = ceil_div(splits, size);
+  }
 }
 
 }  // namespace culet::kernels

@@ -62,13 +62,18 @@ constexpr const char* kLarge =
     "tile=128x96x32 warps=4x2 stages=4 occupancy=1 raster=n group=3 splits=";
 constexpr const char* kFlat =
     "tile=16x64x64 warps=1x4 stages=4 occupancy=2 raster=m group=8 splits=";
-const char* const kKernels[] = {kSquare, kLarge, kFlat};
+/// Copies both operands first.
+constexpr const char* kPacked =
+    "tile=64x96x64 warps=2x2 stages=3 occupancy=2 pack=ab raster=m group=2 splits=";
+const char* const kKernels[] = {kSquare, kLarge, kFlat, kPacked};
 /// The same for elements of one byte.
 constexpr const char* kSquareBytes =
     "tile=64x64x64 warps=2x2 stages=3 occupancy=2 raster=m group=2 splits=";
 constexpr const char* kFlatBytes =
     "tile=16x64x128 warps=1x4 stages=4 occupancy=1 raster=n group=8 splits=";
-const char* const kByteKernels[] = {kSquareBytes, kFlatBytes};
+constexpr const char* kPackedBytes =
+    "tile=64x64x64 warps=2x2 stages=4 occupancy=2 pack=ab raster=m group=2 splits=";
+const char* const kByteKernels[] = {kSquareBytes, kFlatBytes, kPackedBytes};
 
 TEST(MmaKernel, EveryKIsExact) {
   CULET_NEEDS_GPU();
@@ -81,14 +86,17 @@ TEST(MmaKernel, EveryKIsExact) {
       for (const int odd : {0, 2, 3}) {  // 16 bytes, 4 bytes and 2 bytes
         const std::string lda = std::to_string((a_rows ? 136 : 24) + odd);
         const std::string ldb = std::to_string((b_columns ? 136 : 32) + odd);
-        check("17x24x" + size + ":bf16>f32:layout=" + layout + ":lda=" + lda + ":ldb=" + ldb, "mma",
-              std::string(kSquare) + "1");
+        const std::string text =
+            "17x24x" + size + ":bf16>f32:layout=" + layout + ":lda=" + lda + ":ldb=" + ldb;
+        check(text, "mma", std::string(kSquare) + "1");
+        if (odd == 3) check(text, "mma", std::string(kPacked) + "1");
       }
     }
     check("17x24x" + size + ":s8:lda=144:ldb=144", "mma", std::string(kSquareBytes) + "1");
-    check("17x24x" + size + ":s8:lda=145:ldb=146", "mma", std::string(kSquareBytes) + "1");
-    check("17x24x" + size + ":u8*s8:layout=nt:lda=32:ldb=33", "mma",
-          std::string(kSquareBytes) + "1");
+    for (const char* kernel : {kSquareBytes, kPackedBytes}) {
+      check("17x24x" + size + ":s8:lda=145:ldb=146", "mma", std::string(kernel) + "1");
+      check("17x24x" + size + ":u8*s8:layout=nt:lda=32:ldb=33", "mma", std::string(kernel) + "1");
+    }
     check("17x24x" + size + ":e4m3>f32:lda=144:ldb=144", "mma", std::string(kSquareBytes) + "1");
     if (HasFatalFailure()) return;
   }
@@ -157,6 +165,35 @@ TEST(MmaKernel, BytesInEveryLayout) {
   }
 }
 
+/// One operand copied, the other as it is; more blocks than fit at once; many batch entries.
+TEST(MmaKernel, OneOperandMayBePacked) {
+  CULET_NEEDS_GPU();
+  const auto context = take(cuda::Context::enter(gpu()->ordinal));
+  for (const char* pack : {"a", "b"}) {
+    const std::string config = std::string("tile=64x64x64 warps=2x2 stages=3 occupancy=3 pack=") +
+                               pack + " raster=m group=4 splits=";
+    for (const char* problem :
+         {"130x257x201:bf16", "130x257x201:f16:layout=nt", "130x257x201:bf16:layout=nn",
+          "1100x1301x137x2:bf16", "40x48x41x9:bf16:stridea=1700:strideb=0",
+          "40x48x41x9:s8:layout=nt:stridea=2001", "70x64x257:e4m3:layout=tt"}) {
+      check(problem, "mma", config + "1");
+      check(problem, "mma", config + "2");
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// Sums of parts in one step and in two, the last group of splits a single one and a full one.
+TEST(MmaKernel, EveryNumberOfSplitsIsExact) {
+  CULET_NEEDS_GPU();
+  const auto context = take(cuda::Context::enter(gpu()->ordinal));
+  for (const int splits : {2, 3, 7, 8, 9, 10, 13, 16, 17, 32, 44, 64}) {
+    check("100x136x4160:bf16", "mma", std::string(kSquare) + std::to_string(splits));
+    check("100x133x4159:bf16", "mma", std::string(kPacked) + std::to_string(splits));
+    if (HasFatalFailure()) return;
+  }
+}
+
 TEST(MmaKernel, SplitsOfKAreExact) {
   CULET_NEEDS_GPU();
   const auto context = take(cuda::Context::enter(gpu()->ordinal));
@@ -196,7 +233,7 @@ TEST(MmaKernel, TwentyRunsAreBitwiseEqual) {
   CULET_NEEDS_GPU();
   const auto context = take(cuda::Context::enter(gpu()->ordinal));
   for (const char* kernel : kKernels) {
-    for (const char* splits : {"1", "4"}) {
+    for (const char* splits : {"1", "4", "15"}) {
       check_repeatable("300x1032x4096:bf16", "mma", std::string(kernel) + splits);
       check_repeatable("100x333x4095:bf16", "mma", std::string(kernel) + splits);
     }

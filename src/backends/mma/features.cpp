@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "backends/mma/mma_config.h"
+#include "kernels/split_groups.h"
 
 namespace culet::mma {
 
@@ -14,8 +15,8 @@ namespace {
 double count(std::int64_t x) { return static_cast<double>(x); }
 
 /// mma.sync is reported to reach 62 to 66 % of the rate of Hopper's warpgroup instructions, which
-/// device data state; this kernel's best was 40 % at 4096^3 in bf16 (H200, 2026-11-30), a tenth of
-/// which the model adds elsewhere. On older parts it is what they state.
+/// device data state; 40 % were measured at 4096^3 in bf16 (H200, 2026-11-30) when every product
+/// still took two moves of registers. On older parts it is what they state.
 double math_efficiency(const DeviceSpec& device) {
   return device.architecture.starts_with("sm_90") ? 0.5 : 0.85;
 }
@@ -27,15 +28,18 @@ constexpr double kStageSeconds = 2.0e-7;
 constexpr double kRegisterStageSeconds = 5.0e-7;
 
 /// Accesses of L1 or shared memory for each 128 bytes of an operand on its way into a stage, beside
-/// the write. Aligned words are read twice, and a row of 64 or 128 bytes that starts anywhere lies
-/// in up to two lines, each of which costs an access: 2048x2048x2049 took 93 us in 128x256x32 tiles
-/// and 133 us in 64x128x32 ones, and at 1023x1025x1027 a row of 128 bytes was worth 1.4
-/// (H200, 2026-11-30). Half of the rows of 128 bytes need no second word.
-double loading_accesses(const Access& access, int row_bytes) {
+/// the write. By count: 4-byte copies read a line four times for its 128 bytes less what they
+/// share; pieces that start anywhere are read twice, and half of them lie in two lines.
+double loading_accesses(const Access& access) {
   if (access.transposes) return 4;
-  if (access.bytes < 4) return row_bytes == 128 ? 3 : 6;
+  if (access.bytes < 4) return 3;
   return access.bytes == 4 ? 2 : access.bytes == 8 ? 1 : 0;
 }
+
+/// Packing operands first: starting, two trips to a counter, and the wait for all; then reading and
+/// writing at about this rate, which nothing else overlaps. Not measured yet.
+constexpr double kPackSeconds = 3.5e-6;
+constexpr double kPackBytesPerSecond = 3e12;
 
 /// Rows of 64 bytes are read from memory at two thirds of the rate of longer ones (64x50257x2048).
 constexpr double kShortRows = 1.4;
@@ -44,7 +48,7 @@ constexpr double kShortRows = 1.4;
 
 Features features_of(const MmaConfig& c, const Problem& p, const DeviceSpec& device) {
   const Grid grid = grid_of(c, p, p.m);
-  const Access a = access_a(p), b = access_b(p);
+  const Access a = tile_access_a(c, p), b = tile_access_b(c, p);
   const double size = bits(p.a) / 8.0, size_d = bits(p.d) / 8.0;
   const double tiles = count(grid.pieces) / c.splits;
   const double padded_k = count(grid.k_tiles * c.tile_k);
@@ -63,8 +67,8 @@ Features features_of(const MmaConfig& c, const Problem& p, const DeviceSpec& dev
   }
   f.l2_bytes = bytes_a + bytes_b + d_bytes;
   // Written once, and read by every warp that shares it.
-  f.shared_bytes = bytes_a * (1 + c.warps_n + loading_accesses(a, row_bytes)) +
-                   bytes_b * (1 + c.warps_m + loading_accesses(b, row_bytes));
+  f.shared_bytes = bytes_a * (1 + c.warps_n + loading_accesses(a)) +
+                   bytes_b * (1 + c.warps_m + loading_accesses(b));
   f.tiles = count(grid.pieces);
   f.slots = count(device.units) * c.occupancy;
   const bool registers = a.through_registers() && b.through_registers();
@@ -87,9 +91,19 @@ Features features_of(const MmaConfig& c, const Problem& p, const DeviceSpec& dev
   if (c.splits > 1) {
     const double part = 4.0 * c.tile_m * c.tile_n;
     f.l2_bytes += 2.0 * f.tiles * part;
-    // The last block of a tile adds all parts alone, at about 50 bytes a clock, after a trip to L2
-    // and back for the count.
-    f.extra_seconds += 2e-6 + c.splits * part / (50.0 * 1.6e9);
+    // The last block of a group of splits adds its parts alone, and the last of all the groups'
+    // sums, at about 50 bytes a clock each, after a trip to L2 and back for the count.
+    const int group = kernels::split_group(c.splits);
+    const bool two_steps = group < c.splits;
+    const double added = two_steps ? group + kernels::split_counters(c.splits) - 1 : group;
+    f.extra_seconds += (two_steps ? 3.5e-6 : 2e-6) + added * part / (50.0 * 1.6e9);
+  }
+  if (c.pack_a || c.pack_b) {
+    const double packed = count(grid.tiles_m * packed_a_bytes_of_tile(c, p) + packed_b_bytes(c, p));
+    f.l2_bytes += packed;
+    // What does not stay in L2 goes to memory and back.
+    const double beyond = std::max(packed - 0.6 * count(device.l2_bytes), 0.0);
+    f.extra_seconds += kPackSeconds + (2 * packed + 2 * beyond) / kPackBytesPerSecond;
   }
   return f;
 }

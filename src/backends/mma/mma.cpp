@@ -10,6 +10,7 @@
 #include "backends/mma/mma_config.h"
 #include "codegen/cuda_epilogue.h"
 #include "codegen/cuda_source.h"
+#include "kernels/split_groups.h"
 
 namespace culet {
 
@@ -52,6 +53,7 @@ ConfigStruct config_struct(const MmaConfig& c, const Problem& p) {
   };
   add("a_bytes", a.bytes);
   add("b_bytes", b.bytes);
+  config.add("a_packed", c.pack_a).add("b_packed", c.pack_b);
   add("tile_m", c.tile_m);
   add("tile_n", c.tile_n);
   add("tile_k", c.tile_k);
@@ -66,13 +68,15 @@ std::string entry_point(const MmaConfig& c, const Problem& p) {
   return fmt::format(
       "extern \"C\" __global__ void __launch_bounds__(MmaShape<Config>::kThreads, {})\n"
       "{}(const void* a, const void* b, void* d, i64 lda, i64 ldb, i64 ldd, i64 stride_a,\n"
-      "   i64 stride_b, i64 stride_d, i32 m, i32 n, i32 k, u32* counters, float* partials,\n"
+      "   i64 stride_b, i64 stride_d, i32 m, i32 n, i32 k, PackCounters* packing, u8* packed_a,\n"
+      "   u8* packed_b, i64 packed_lda, i64 packed_ldb, u32* counters, float* partials,\n"
       "   i32 tiles_m, i32 tiles_n, i32 batch, i32 splits, i32 k_tiles, i32 group, i32 along_n{}) "
       "{{\n"
       "  extern __shared__ __align__(1024) u8 shared[];\n"
       "  const MmaArguments<{}> args = {{\n"
-      "      a, b, lda, ldb, stride_a, stride_b, k, {{d, ldd, stride_d, m, n}}, {},\n"
-      "      {{counters, partials}},\n"
+      "      {{a, lda, stride_a, packed_a, packed_lda}},\n"
+      "      {{b, ldb, stride_b, packed_b, packed_ldb}}, k, {{d, ldd, stride_d, m, n}}, {},\n"
+      "      {{counters, partials}}, packing,\n"
       "      {{tiles_m, tiles_n, batch, splits, k_tiles, group, along_n != 0}}}};\n"
       "  mma_kernel<Config, Epilogue>(args, shared);\n"
       "}}\n",
@@ -80,16 +84,34 @@ std::string entry_point(const MmaConfig& c, const Problem& p) {
       cuda_epilogue_pointers(p.epilogue));
 }
 
-/// Counters first, which stay zero between runs, then the parts of all tiles.
-void add_workspace(const MmaConfig& c, const Problem& p, LaunchSpec* spec) {
-  if (c.splits <= 1) return;
+/// Where a step's workspace has what. Packed A and parts depend on m, so they come last; the kernel
+/// finds parts behind the room for A.
+struct Workspace {
+  std::int64_t split_counters = 0, zeroed = 0, packed_b = 0, packed_a = 0;
+};
+
+/// Counters first, which stay zero between runs.
+Workspace add_workspace(const MmaConfig& c, const Problem& p, LaunchSpec* spec) {
+  Workspace at;
+  const bool packs = c.pack_a || c.pack_b;
+  if (!packs && c.splits <= 1) return at;
   const Grid most = grid_of(c, p, p.m_range.high);
-  const std::int64_t groups = c.threads() / 128;
   const std::int64_t columns = most.tiles_n * p.batch;
-  spec->zeroed_prefix = (most.tiles_m * columns * groups * 4 + 255) / 256 * 256;
-  const std::int64_t part = std::int64_t{c.tile_m} * c.tile_n * 4;
-  spec->workspace_bytes = MValue::tiles_of_m(c.tile_m, columns * c.splits * part);
-  spec->workspace_bytes.add = spec->zeroed_prefix;
+  at.split_counters = packs ? 256 : 0;
+  at.zeroed = at.split_counters;
+  std::int64_t of_tile_m = packed_a_bytes_of_tile(c, p);
+  if (c.splits > 1) {
+    const std::int64_t groups = c.threads() / 128;
+    const std::int64_t counters = groups * kernels::split_counters(c.splits);
+    at.zeroed += (most.tiles_m * columns * counters * 4 + 255) / 256 * 256;
+    of_tile_m += columns * c.splits * c.tile_m * c.tile_n * 4;
+  }
+  at.packed_b = at.zeroed;
+  at.packed_a = at.packed_b + packed_b_bytes(c, p);
+  spec->zeroed_prefix = at.zeroed;
+  if (of_tile_m > 0) spec->workspace_bytes = MValue::tiles_of_m(c.tile_m, of_tile_m);
+  spec->workspace_bytes.add = at.packed_a;
+  return at;
 }
 
 LaunchSpec launch_of(const MmaConfig& c, const Problem& p) {
@@ -99,7 +121,7 @@ LaunchSpec launch_of(const MmaConfig& c, const Problem& p) {
   spec.block[0] = static_cast<std::uint32_t>(c.threads());
   spec.shared_bytes = static_cast<std::uint32_t>(shared_bytes(c, p));
   spec.pdl = true;
-  add_workspace(c, p, &spec);
+  const Workspace at = add_workspace(c, p, &spec);
   for (const Operand operand : {Operand::a, Operand::b, Operand::d}) {
     spec.args.push_back(LaunchArg::pointer(operand));
   }
@@ -109,8 +131,13 @@ LaunchSpec launch_of(const MmaConfig& c, const Problem& p) {
   spec.args.push_back(LaunchArg::i32(MValue::times_m(1)));
   spec.args.push_back(LaunchArg::i32(p.n));
   spec.args.push_back(LaunchArg::i32(p.k));
-  spec.args.push_back(LaunchArg::pointer(Operand::scratch));
-  spec.args.push_back(LaunchArg::pointer(Operand::scratch, 0, spec.zeroed_prefix));
+  for (const std::int64_t offset : {std::int64_t{0}, at.packed_a, at.packed_b}) {
+    spec.args.push_back(LaunchArg::pointer(Operand::scratch, 0, offset));
+  }
+  spec.args.push_back(LaunchArg::i64(packed_lda(c, p)));
+  spec.args.push_back(LaunchArg::i64(packed_ldb(c, p)));
+  spec.args.push_back(LaunchArg::pointer(Operand::scratch, 0, at.split_counters));
+  spec.args.push_back(LaunchArg::pointer(Operand::scratch, 0, at.packed_a));
   spec.args.push_back(LaunchArg::i32(MValue::tiles_of_m(c.tile_m, 1)));
   for (const std::int64_t value : {grid.tiles_n, p.batch, std::int64_t{c.splits}, grid.k_tiles,
                                    std::int64_t{c.group}, std::int64_t{c.along_n}}) {
@@ -125,7 +152,7 @@ LaunchSpec launch_of(const MmaConfig& c, const Problem& p) {
 class Mma final : public GemmFamily<MmaConfig> {
  public:
   std::string_view name() const override { return "mma"; }
-  std::string version() const override { return "1"; }
+  std::string version() const override { return "2"; }
 
  private:
   std::string why_not(const Problem& problem, const DeviceSpec& device) const override {

@@ -19,6 +19,9 @@ tl::unexpected<Error> wrong(std::string message) {
 
 std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
+/// More than any shape where copying operands pays, and pieces of 16 bytes are counted in 32 bits.
+constexpr std::int64_t kMostPackedBytes = std::int64_t{1} << 32;
+
 bool power_of_two(std::int64_t x) { return x > 0 && (x & (x - 1)) == 0; }
 
 Result<void> check_shape(const MmaConfig& c) {
@@ -83,6 +86,10 @@ Result<MmaConfig> MmaConfig::parse(const Config& config) {
   if (warps.size() != 2) {
     return wrong(fmt::format("warps={}: MxN is expected", config.get("warps")));
   }
+  const std::string_view pack = config.has("pack") ? config.get("pack") : "none";
+  if (pack != "none" && pack != "a" && pack != "b" && pack != "ab") {
+    return wrong(fmt::format("pack={}: none, a, b or ab is expected", pack));
+  }
   const std::string_view raster = config.get("raster");
   if (raster != "m" && raster != "n") {
     return wrong(fmt::format("raster={}: m or n is expected", raster));
@@ -105,6 +112,8 @@ Result<MmaConfig> MmaConfig::parse(const Config& config) {
   c.warps_n = static_cast<int>(warps[1]);
   c.stages = static_cast<int>(config.get_int("stages", 4));
   c.occupancy = static_cast<int>(config.get_int("occupancy", 1));
+  c.pack_a = pack == "a" || pack == "ab";
+  c.pack_b = pack == "b" || pack == "ab";
   c.along_n = raster == "n";
   c.group = static_cast<int>(config.get_int("group", 8));
   c.splits = static_cast<int>(config.get_int("splits", 1));
@@ -119,6 +128,7 @@ Config MmaConfig::config() const {
   config.set("warps", fmt::format("{}x{}", warps_m, warps_n));
   config.set("stages", stages);
   config.set("occupancy", occupancy);
+  if (pack_a || pack_b) config.set("pack", !pack_b ? "a" : pack_a ? "ab" : "b");
   config.set("raster", along_n ? "n" : "m");
   config.set("group", group);
   config.set("splits", splits);
@@ -131,6 +141,51 @@ Access access_a(const Problem& p) {
 
 Access access_b(const Problem& p) {
   return access_of(p.b, p.b_order == Order::col_major, p.ldb, p.stride_b, p.align_b);
+}
+
+namespace {
+
+Access tile_access(Access access, DType dtype, bool packed) {
+  if (!packed) return access;
+  // Bytes are packed contiguous in k.
+  return {access.k_fast || bits(dtype) == 8, 16, false};
+}
+
+std::int64_t padded_k(const MmaConfig& c, const Problem& p) {
+  return ceil_div(p.k, c.tile_k) * c.tile_k;
+}
+
+}  // namespace
+
+Access tile_access_a(const MmaConfig& c, const Problem& p) {
+  return tile_access(access_a(p), p.a, c.pack_a);
+}
+
+Access tile_access_b(const MmaConfig& c, const Problem& p) {
+  return tile_access(access_b(p), p.b, c.pack_b);
+}
+
+MValue packed_lda(const MmaConfig& c, const Problem& p) {
+  if (tile_access_a(c, p).k_fast) return padded_k(c, p);
+  return MValue::tiles_of_m(8, 8);  // 16 bytes of 16-bit elements
+}
+
+std::int64_t packed_ldb(const MmaConfig& c, const Problem& p) {
+  return tile_access_b(c, p).k_fast ? padded_k(c, p) : ceil_div(p.n, 8) * 8;
+}
+
+std::int64_t packed_a_bytes_of_tile(const MmaConfig& c, const Problem& p) {
+  if (!c.pack_a) return 0;
+  const std::int64_t k = tile_access_a(c, p).k_fast ? padded_k(c, p) : p.k;
+  return c.tile_m * k * bits(p.a) / 8 * (p.stride_a == 0 ? 1 : p.batch);
+}
+
+std::int64_t packed_b_bytes(const MmaConfig& c, const Problem& p) {
+  if (!c.pack_b) return 0;
+  const std::int64_t rows = tile_access_b(c, p).k_fast ? p.n : p.k;
+  const std::int64_t bytes =
+      rows * packed_ldb(c, p) * bits(p.b) / 8 * (p.stride_b == 0 ? 1 : p.batch);
+  return ceil_div(bytes, 256) * 256;
 }
 
 bool d_pairs(const Problem& p) {
@@ -148,16 +203,17 @@ std::int64_t shared_bytes(const MmaConfig& config, const Problem& problem) {
 
 int registers(const MmaConfig& c, const Problem& p) {
   const int size = static_cast<int>(bits(p.a)) / 8;
-  const int fragments = c.warp_m() / 4 + c.warp_n() / 4;  // of one step of k
-  const Access a = access_a(p), b = access_b(p);
-  const bool room = c.sums() < 128 && !a.through_registers() && !b.through_registers();
-  const int buffers = room ? 2 : 1;
+  const Access a = tile_access_a(c, p), b = tile_access_b(c, p);
+  // Two sets of fragments; of rows only one where a warp has more than two blocks of them.
+  const int fragments = c.warp_m() / 4 * (c.warp_m() > 32 ? 1 : 2) + c.warp_n() / 4 * 2;
   // Fitted to compiled kernels: addresses, sizes and loop state, less where fragments die early.
   const bool float8 = p.a == DType::e4m3 || p.a == DType::e5m2;
   const int converting = !float8 ? 0 : c.warp_m() / 4 + (a.transposes || b.transposes ? 24 : 0);
-  const int other = (p.epilogue.is_identity() ? 16 : 26) + converting;
-  return c.sums() + fragments * buffers + words_under_way(a, c.tile_m, c, size) +
-         words_under_way(b, c.tile_n, c, size) + other;
+  const int other = (p.epilogue.is_identity() ? 42 : 49) + converting;
+  const int multiplying = c.sums() + fragments + words_under_way(a, c.tile_m, c, size) +
+                          words_under_way(b, c.tile_n, c, size) + other;
+  const int packing = c.pack_a || c.pack_b ? 96 : 0;
+  return std::max(multiplying, packing);
 }
 
 int fitting_occupancy(const MmaConfig& c, const Problem& p, const DeviceSpec& device) {
@@ -166,7 +222,7 @@ int fitting_occupancy(const MmaConfig& c, const Problem& p, const DeviceSpec& de
   const std::int64_t by_shared = device.shared_per_unit / (shared_bytes(c, p) + 1024);
   const std::int64_t by_threads = device.max_threads_per_unit / c.threads();
   // With words on their way through registers a fifth block had spills, a fourth with transposing.
-  const Access a = access_a(p), b = access_b(p);
+  const Access a = tile_access_a(c, p), b = tile_access_b(c, p);
   const std::int64_t most = a.transposes || b.transposes                     ? 3
                             : a.through_registers() || b.through_registers() ? 4
                                                                              : 8;
@@ -204,6 +260,10 @@ std::string config_error(const MmaConfig& c, const Problem& p, const DeviceSpec&
   if (c.occupancy * c.threads() > device.max_threads_per_unit) {
     return fmt::format("occupancy={}: {} threads exceed {}", c.occupancy, c.occupancy * c.threads(),
                        device.max_threads_per_unit);
+  }
+  const std::int64_t packed = packed_a_bytes_of_tile(c, p) * grid.tiles_m + packed_b_bytes(c, p);
+  if (packed > kMostPackedBytes) {
+    return fmt::format("pack: {} bytes exceed {}", packed, kMostPackedBytes);
   }
   if (grid.pieces > INT32_MAX) return fmt::format("{} tiles: more than 2^31", grid.pieces);
   return {};

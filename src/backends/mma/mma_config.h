@@ -24,7 +24,8 @@ struct MmaConfig {
   int tile_m = 128, tile_n = 128, tile_k = 32;  ///< of a block
   int warps_m = 2, warps_n = 4;
   int stages = 4;
-  int occupancy = 1;  ///< blocks a multiprocessor that registers are limited for
+  int occupancy = 1;                    ///< blocks a multiprocessor that registers are limited for
+  bool pack_a = false, pack_b = false;  ///< copied to aligned rows, by the kernel itself, first
   // Run-time values from here on: they cost no compilation.
   bool along_n = false;
   int group = 8;
@@ -51,6 +52,16 @@ struct Access {
 };
 Access access_a(const Problem& problem);
 Access access_b(const Problem& problem);
+/// The same for tiles of a configuration, which may pack an operand.
+Access tile_access_a(const MmaConfig& config, const Problem& problem);
+Access tile_access_b(const MmaConfig& config, const Problem& problem);
+
+/// Packed operands: elements from row to row, and bytes. A's rows depend on m where they are not
+/// contiguous in k, and there is room for whole tiles of them: bytes a tile.
+MValue packed_lda(const MmaConfig& config, const Problem& problem);
+std::int64_t packed_ldb(const MmaConfig& config, const Problem& problem);
+std::int64_t packed_a_bytes_of_tile(const MmaConfig& config, const Problem& problem);
+std::int64_t packed_b_bytes(const MmaConfig& config, const Problem& problem);
 
 /// D takes stores of two neighbours.
 bool d_pairs(const Problem& problem);

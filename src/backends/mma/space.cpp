@@ -35,14 +35,16 @@ constexpr int kMostRegisters = 250;
 bool too_large(int tile, std::int64_t size, int least) { return tile > least && tile / 2 >= size; }
 
 /// Split counts that could fill idle multiprocessors: with parts of at least four tiles of k,
-/// because a part costs its pipeline's fill and a pass over the workspace.
+/// because a part costs its pipeline's fill and a pass over the workspace; two where tiles of D are
+/// so few that nothing else fills the device.
 std::vector<int> split_counts(const MmaConfig& config, const Problem& problem,
                               const DeviceSpec& device) {
   std::vector<int> counts = {1};
   const Grid grid = grid_of(config, problem, problem.m);
   const std::int64_t slots = std::int64_t{device.units} * config.occupancy;
-  for (const int splits : {2, 3, 4, 6, 8, 12, 16, 24, 32}) {
-    if (grid.k_tiles / splits < 4 || grid.pieces * splits > slots * 5 / 4) break;
+  for (const int splits : {2, 3, 4, 6, 8, 12, 16, 24, 32, 44, 64}) {
+    if (grid.k_tiles / splits < (splits > 32 ? 2 : 4) || grid.pieces * splits > slots * 5 / 4)
+      break;
     counts.push_back(splits);
   }
   return counts;
@@ -50,11 +52,34 @@ std::vector<int> split_counts(const MmaConfig& config, const Problem& problem,
 
 /// A deep pipeline for tiles whose bytes matter, a shallow one that leaves room for other blocks.
 std::vector<int> stage_counts(const MmaConfig& config, const Problem& problem) {
-  const bool a = access_a(problem).through_registers(), b = access_b(problem).through_registers();
+  const bool a = tile_access_a(config, problem).through_registers();
+  const bool b = tile_access_b(config, problem).through_registers();
   // What passes through registers is one tile ahead, whatever the stages.
   if (a && b) return {2};
   if (config.tile_m <= 32 || config.tile_n <= 32) return {4, 6};
   return {3, 4};
+}
+
+struct Packing {
+  bool a, b;
+};
+
+/// Operands worth packing: those that 16-byte copies cannot take, where several tiles, which would
+/// each mend them again, read them. All of them, or only those that would pass through registers.
+std::vector<Packing> packings(const Problem& problem) {
+  const Access a = access_a(problem), b = access_b(problem);
+  const auto worth = [](const Access& access, std::int64_t others, int bytes) {
+    return (access.transposes || access.bytes < bytes) && others > 64;
+  };
+  std::vector<Packing> all = {{false, false}};
+  for (const int bytes : {16, 4}) {
+    const Packing one{worth(a, problem.n, bytes), worth(b, problem.m_range.high, bytes)};
+    const bool known = std::any_of(all.begin(), all.end(), [&](const Packing& other) {
+      return other.a == one.a && other.b == one.b;
+    });
+    if (!known) all.push_back(one);
+  }
+  return all;
 }
 
 void add_all(MmaConfig config, const Problem& problem, const DeviceSpec& device,
@@ -102,23 +127,27 @@ std::vector<std::pair<bool, int>> rasters(const MmaConfig& config, const Problem
 std::vector<MmaConfig> space(const Problem& problem, const DeviceSpec& device) {
   std::vector<MmaConfig> all;
   const int size = static_cast<int>(bits(problem.a)) / 8;
-  const Access a = access_a(problem), b = access_b(problem);
-  const bool transposes = a.transposes || b.transposes;
   for (const Tile& tile : kTiles) {
     if (too_large(tile.m, problem.m_range.high, 16) || too_large(tile.n, problem.n, 64)) continue;
     // Narrow tiles pay only where there are few columns.
     if (tile.n < 64 && problem.n > tile.n) continue;
-    for (const int row_bytes : {64, 128}) {
-      MmaConfig config;
-      config.tile_m = tile.m;
-      config.tile_n = tile.n;
-      config.warps_m = tile.warps_m;
-      config.warps_n = tile.warps_n;
-      config.tile_k = row_bytes / size;
-      if (row_bytes == 128 && config.tile_k / 2 >= problem.k && problem.k > 0) continue;
-      if (row_bytes == 128 && transposes) continue;  // would not fit on its way
-      if (registers(config, problem) > kMostRegisters) continue;
-      add_all(config, problem, device, &all);
+    for (const Packing& packing : packings(problem)) {
+      for (const int row_bytes : {64, 128}) {
+        MmaConfig config;
+        config.tile_m = tile.m;
+        config.tile_n = tile.n;
+        config.warps_m = tile.warps_m;
+        config.warps_n = tile.warps_n;
+        config.tile_k = row_bytes / size;
+        config.pack_a = packing.a;
+        config.pack_b = packing.b;
+        if (row_bytes == 128 && config.tile_k / 2 >= problem.k && problem.k > 0) continue;
+        const bool transposes =
+            tile_access_a(config, problem).transposes || tile_access_b(config, problem).transposes;
+        if (row_bytes == 128 && transposes) continue;  // would not fit on its way
+        if (registers(config, problem) > kMostRegisters) continue;
+        add_all(config, problem, device, &all);
+      }
     }
   }
   return all;

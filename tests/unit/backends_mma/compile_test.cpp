@@ -34,6 +34,11 @@ const Case kCases[] = {
     {"h200", "512x512x512:s8*u8>s32:layout=nn", "tile=128x128x64 warps=2x4 stages=3 raster=m"},
     {"a100", "512x512x511:u8*s8>s8:layout=tt:epi=\"acc * s[m]\"",
      "tile=64x64x64 warps=2x2 stages=3 raster=m"},
+    {"h200", kOdd, "tile=128x128x64 warps=2x2 stages=3 occupancy=2 pack=ab raster=m"},
+    {"a100", "511x513x515:bf16:layout=nt",
+     "tile=128x128x64 warps=2x4 stages=3 pack=ab raster=m splits=4"},
+    {"h200", "512x512x512:s8:layout=nt", "tile=128x128x64 warps=2x4 stages=4 pack=ab raster=m"},
+    {"h200", "511x512x515:e4m3:layout=nn", "tile=64x64x64 warps=2x2 stages=4 pack=a raster=m"},
 };
 
 class MmaCompile : public ::testing::TestWithParam<Case> {};

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "kernels/mma_layout.cuh"
+#include "kernels/split_groups.h"
 
 namespace culet::kernels {
 namespace {
@@ -40,8 +41,8 @@ int wavefronts(const std::vector<u32>& addresses, int bytes) {
 
 /// Every element has a place of its own, and ldmatrix reads without conflicts, giving each lane
 /// what mma expects of it.
-template <bool KFast, int Lines, int TileK, int Size>
-void check_tile() {
+template <bool KFast, int Lines, int TileK, int Size, bool Pairs>
+void check_fragments() {
   using Tile = MmaTile<KFast, Lines, TileK, Size>;
   SCOPED_TRACE(testing::Message() << "k fast " << KFast << " lines " << Lines << " k " << TileK
                                   << " bytes " << Size);
@@ -57,8 +58,8 @@ void check_tile() {
     for (int step = 0; step < TileK * Size / 32; ++step) {
       std::vector<u32> rows;
       for (int lane = 0; lane < 32; ++lane) {
-        const int line = first + matrix_line<KFast>(lane);
-        const int k = matrix_k16<KFast>(lane) * 2 / Size;
+        const int line = first + matrix_line<KFast, Pairs>(lane);
+        const int k = matrix_k16<KFast, Pairs>(lane) * 2 / Size;
         // As FragmentReader computes it.
         rows.push_back(KFast ? (Tile::element(line, k) ^ static_cast<u32>(32 * step))
                              : Tile::element(line, k) + static_cast<u32>(16 * Tile::kSpan * step));
@@ -66,10 +67,11 @@ void check_tile() {
       ASSERT_EQ(wavefronts(rows, 16), 4);
       for (int lane = 0; lane < 32; ++lane) {
         for (int matrix = 0; matrix < 4; ++matrix) {
-          const int line = first + lane / 4 + matrix % 2 * 8;
+          const int line = first + lane / 4 + (Pairs ? matrix / 2 : matrix % 2) * 8;
           for (int byte = 0; byte < 4; byte += Size) {
             // k of the mma's fragment, in bytes: 4 of each lane, then 16 further.
-            const int k = (32 * step + 16 * (matrix / 2) + 4 * (lane % 4) + byte) / Size;
+            const int k_half = Pairs ? matrix % 2 : matrix / 2;
+            const int k = (32 * step + 16 * k_half + 4 * (lane % 4) + byte) / Size;
             u32 offset = 0;
             if (KFast) {  // row lane / 4 of the matrix, its bytes 4 (lane % 4) ...
               offset = rows[static_cast<std::size_t>(8 * matrix + lane / 4)] +
@@ -86,6 +88,12 @@ void check_tile() {
   }
 }
 
+template <bool KFast, int Lines, int TileK, int Size>
+void check_tile() {
+  check_fragments<KFast, Lines, TileK, Size, false>();
+  check_fragments<KFast, Lines, TileK, Size, true>();
+}
+
 TEST(MmaTile, GivesMmaItsFragmentsWithoutConflicts) {
   check_tile<true, 16, 32, 2>();
   check_tile<true, 96, 32, 2>();
@@ -98,6 +106,30 @@ TEST(MmaTile, GivesMmaItsFragmentsWithoutConflicts) {
   check_tile<false, 96, 32, 2>();
   check_tile<false, 192, 64, 2>();
   check_tile<false, 256, 32, 2>();
+}
+
+/// The fragments of a warp's part of a panel differ by exclusive or, as FragmentReader has it.
+template <int Lines, int Count>
+void check_neighbours() {
+  using Tile = MmaTile<false, Lines, 32, 2>;
+  static_assert(16 * Count <= Tile::kPanel);
+  for (int first = 0; first < Lines; first += 16 * Count) {
+    for (int lane = 0; lane < 32; ++lane) {
+      const int line = first + matrix_line<false, true>(lane);
+      const int k = matrix_k16<false, true>(lane);
+      for (int i = 0; i < Count; ++i) {
+        ASSERT_EQ(Tile::element(line + 16 * i, k),
+                  Tile::element(line, k) ^ static_cast<u32>(32 * i));
+      }
+    }
+  }
+}
+
+TEST(MmaTile, FragmentsOfAPanelDifferInBitsOnly) {
+  check_neighbours<64, 4>();
+  check_neighbours<128, 2>();
+  check_neighbours<96, 2>();
+  check_neighbours<16, 1>();
 }
 
 /// All pieces together are the tile, each at the place its elements belong, and stores of them have
@@ -213,6 +245,19 @@ TEST(MmaFragment, HoldsEveryElementOfAWarpsPartOnce) {
       }
     }
     EXPECT_EQ(seen.size(), static_cast<std::size_t>(16 * n));
+  }
+}
+
+TEST(SplitGroups, NobodyAddsMany) {
+  for (i32 splits = 2; splits <= 1024; ++splits) {
+    const i32 size = split_group(splits), groups = split_counters(splits) - 1;
+    ASSERT_GE(size * groups, splits);
+    ASSERT_LT(size * (groups - 1), splits);
+    // Nobody adds many more parts than the square root of their number.
+    ASSERT_LE(size, splits < 8 ? splits : 33) << splits;
+    if (splits >= 8) {
+      ASSERT_LE(groups, size) << splits;
+    }
   }
 }
 

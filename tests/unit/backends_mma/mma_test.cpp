@@ -5,7 +5,9 @@
 // rules, how operands are read, launches.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
+#include <string>
 
 #include "backends/backends.h"
 #include "backends/mma/mma_config.h"
@@ -103,6 +105,7 @@ TEST(Mma, RefusesConfigurationsByName) {
   EXPECT_NE(error("tile=64x64x32 warps=1x1 raster=m").find("warps"), std::string::npos);
   EXPECT_NE(error("tile=64x64x32 warps=2x2 raster=m splits=5").find("splits"), std::string::npos);
   EXPECT_NE(error("tile=64x64x32 warps=2x2 raster=m stages=1").find("stages"), std::string::npos);
+  EXPECT_NE(error("tile=64x64x32 warps=2x2 raster=m pack=c").find("pack"), std::string::npos);
   EXPECT_NE(error("tile=64x64x128 warps=2x2 raster=m").find("256 bytes"), std::string::npos);
   EXPECT_NE(error("tile=128x256x64 warps=2x4 raster=m stages=8").find("shared memory"),
             std::string::npos);
@@ -144,6 +147,60 @@ TEST(Mma, LaunchCoversEveryTileAndPart) {
   // A counter for each tile, and 64 x 64 sums of 4 bytes for each part.
   EXPECT_GE(spec->zeroed_prefix, 2 * 2 * 3 * 4);
   EXPECT_EQ(spec->workspace_bytes.at(100) - spec->zeroed_prefix, 2 * 2 * 3 * 2 * 64 * 64 * 4);
+}
+
+TEST(Mma, PacksOnlyWhatNeedsItAndIsReadOften) {
+  const DeviceSpec device = preset("h200");
+  const auto packs = [&](const char* text) {
+    std::set<std::string> all;
+    for (const auto& c : mma::space(problem(text), device)) {
+      all.insert(std::string(c.pack_a ? "a" : "") + (c.pack_b ? "b" : ""));
+    }
+    return all;
+  };
+  using Set = std::set<std::string>;
+  EXPECT_EQ(packs("1024x1024x1024:bf16"), (Set{""}));
+  EXPECT_EQ(packs("1023x1025x1027:bf16"), (Set{"", "ab"}));
+  EXPECT_EQ(packs("8x4096x4095:bf16"), (Set{"", "a"}));
+  EXPECT_EQ(packs("512x512x510:bf16:ldb=511"), (Set{"", "b", "ab"}));
+  EXPECT_EQ(packs("512x512x512:s8:layout=nt"), (Set{"", "ab"}));
+  EXPECT_EQ(packs("512x512x512:bf16:layout=nt"), (Set{""}));
+}
+
+TEST(Mma, PackedOperandsHaveTheirPlaceInTheWorkspace) {
+  const auto backend = make_mma_backend();
+  const auto& family = dynamic_cast<const KernelFamily&>(*backend);
+  const auto launch = [&](const char* text, const char* config) {
+    const Step step{"mma", Config::parse(config).value(), Part::all};
+    const auto spec = family.launch(problem(text), step, preset("h200"));
+    EXPECT_TRUE(spec) << spec.error().message;
+    return spec.value();
+  };
+  // k is padded to 128 in both; A has room for two tiles of 64 rows, B as many rows as columns.
+  const auto both =
+      launch("100x101x103x3:bf16:m=0..100", "tile=64x64x64 warps=2x2 pack=ab raster=m");
+  EXPECT_EQ(both.zeroed_prefix, 256);
+  EXPECT_EQ(both.workspace_bytes.at(100), 256 + 3 * (128 + 101) * 128 * 2);
+  EXPECT_EQ(both.workspace_bytes.at(1), 256 + 3 * (64 + 101) * 128 * 2);
+  // Lines side by side: rows of k, a multiple of 8 lines long. One B for all batch entries.
+  const auto lines =
+      launch("100x101x103x3:bf16:layout=nt:strideb=0", "tile=64x64x64 warps=2x2 pack=ab raster=m");
+  EXPECT_EQ(lines.workspace_bytes.at(100), 256 + 103 * 3 * 128 * 2 + 21504);
+  // Bytes become contiguous in k. A pack and parts of sums: both counters, then all of them.
+  const auto bytes =
+      launch("100x64x256:s8:layout=nt", "tile=64x64x64 warps=2x2 pack=a raster=m splits=2");
+  EXPECT_EQ(bytes.zeroed_prefix, 512);
+  EXPECT_EQ(bytes.workspace_bytes.at(100), 512 + 128 * 256 + 2 * 2 * 64 * 64 * 4);
+}
+
+TEST(Mma, ManySplitsOfKFillTheDeviceWhereTilesAreFew) {
+  const auto backend = make_mma_backend();
+  const DeviceSpec device = preset("h200");
+  int most = 0;
+  for (const auto& c : mma::space(problem("127x333x8191:bf16"), device)) {
+    most = std::max(most, c.splits);
+  }
+  EXPECT_EQ(most, 64);
 }
 
 }  // namespace
