@@ -25,6 +25,7 @@ class Race {
     const MeasurePolicy& policy = rules_.policy;
     for (int round = 0; round < policy.max_rounds && !running_.empty() && !stopped(); ++round) {
       run_round(round);
+      update_drift();
       const bool enough = round + 1 >= policy.min_rounds;
       if (round >= 1) drop_hopeless();
       if (enough) keep_undecided();
@@ -80,9 +81,22 @@ class Race {
     if (rules_.left) rules_.left(index);
   }
 
-  Timing timing(int index) const {
-    return summarise(entries_[static_cast<std::size_t>(index)].rounds, rules_.statistic);
+  void update_drift() {
+    if (rules_.statistic != Statistic::median) return;
+    std::vector<std::vector<double>> times;
+    for (const Entry& entry : entries_) {
+      if (entry.result.outcome == Outcome::measured) times.push_back(entry.rounds);
+    }
+    drift_ = shared_drift(times);
   }
+
+  /// What is left of an entry's rounds without what they share with everybody's.
+  Timing timing(const Entry& entry) const {
+    std::vector<double> rounds = entry.rounds;
+    for (std::size_t i = 0; i < std::min(rounds.size(), drift_.size()); ++i) rounds[i] /= drift_[i];
+    return summarise(std::move(rounds), rules_.statistic);
+  }
+  Timing timing(int index) const { return timing(entries_[static_cast<std::size_t>(index)]); }
 
   int leader() const {
     int best = -1;
@@ -121,15 +135,16 @@ class Race {
     });
   }
 
-  /// Keeps the leader and those whose interval overlaps its own; nobody once the leader stands
-  /// alone, or once all that is left is known to a quarter of the noise floor, which more rounds
-  /// would not tell apart either.
+  /// Keeps the leader and those that may be as fast within the noise floor, since ties are decided
+  /// by rank: who is in one must not be chance. Nobody once the leader stands alone, or once all
+  /// that is left is known to half the noise floor, which more rounds would not tell apart either.
   void keep_undecided() {
     const int best = leader();
     if (best < 0) return;
     const Timing lead = timing(best);
-    keep_if([&](int index) { return index == best || timing(index).low <= lead.high; });
-    const double sharp = rules_.policy.noise_floor / 4;
+    const double limit = lead.high * (1 + rules_.policy.noise_floor);
+    keep_if([&](int index) { return index == best || timing(index).low <= limit; });
+    const double sharp = rules_.policy.noise_floor / 2;
     const bool settled = std::all_of(running_.begin(), running_.end(), [&](int index) {
       const Timing t = timing(index);
       return t.high - t.low <= sharp * t.median;
@@ -145,13 +160,14 @@ class Race {
       result.reason = "stopped before it was timed";
       return result;
     }
-    result.timing = summarise(entry.rounds, rules_.statistic);
+    result.timing = timing(entry);
     return result;
   }
 
   const RaceRules& rules_;
   std::vector<Entry> entries_;
   std::vector<int> running_;
+  std::vector<double> drift_;  ///< of each round, by update_drift()
 };
 
 }  // namespace

@@ -40,6 +40,30 @@ double median_of(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
+std::vector<double> shared_drift(const std::vector<std::vector<double>>& times) {
+  constexpr std::size_t kFewest = 2;
+  constexpr int kPasses = 3;  // of median polish, which settles in two
+  std::size_t count = 0;
+  for (const auto& rounds : times) count = std::max(count, rounds.size());
+  std::vector<double> drift(count, 1.0), typical(times.size(), 1.0), ratios;
+  for (int pass = 0; pass < kPasses; ++pass) {
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      if (times[i].empty()) continue;
+      ratios.clear();
+      for (std::size_t r = 0; r < times[i].size(); ++r) ratios.push_back(times[i][r] / drift[r]);
+      typical[i] = median_of(ratios);
+    }
+    for (std::size_t r = 0; r < count; ++r) {
+      ratios.clear();
+      for (std::size_t i = 0; i < times.size(); ++i) {
+        if (r < times[i].size()) ratios.push_back(times[i][r] / typical[i]);
+      }
+      drift[r] = ratios.size() < kFewest ? 1.0 : median_of(ratios);
+    }
+  }
+  return drift;
+}
+
 Timing summarise(std::vector<double> rounds, Statistic statistic) {
   assert(!rounds.empty());
   std::sort(rounds.begin(), rounds.end());

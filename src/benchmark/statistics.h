@@ -21,6 +21,12 @@ Statistic statistic_for(DeviceKind device);
 /// goes to Timing::median whichever it is.
 Timing summarise(std::vector<double> rounds, Statistic statistic);
 
+/// By how much each round was slower for all than the typical round (1: not at all): clocks,
+/// temperature and the power cap move all candidates of a round alike. `times[i][r]` is what
+/// candidate i took in round r; it takes part in all rounds from the first on until it leaves.
+/// Rounds of one say nothing of what all share, and have 1.
+std::vector<double> shared_drift(const std::vector<std::vector<double>>& times);
+
 double median_of(std::vector<double> values);
 
 }  // namespace culet::benchmark

@@ -82,6 +82,49 @@ TEST(Race, CloseRaceGoesOnAmongTheLeadersOnly) {
   EXPECT_LT(samples[2], 10);
 }
 
+TEST(Race, WhatAllOfARoundShareDoesNotDecide) {
+  std::mt19937 random(5);
+  std::uniform_real_distribution<double> clock(0.95, 1.1);
+  double factor = 1;
+  int of_round = -1;
+  RaceRules rules;
+  rules.policy = quick();
+  rules.sample = [&](int index, int round) -> Result<double> {
+    if (round != of_round) factor = clock(random);
+    of_round = round;
+    return factor * (1 + 0.03 * index);
+  };
+  const auto results = run_race(4, {true, true, true, true}, rules);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const Timing& t = results[i].timing;
+    EXPECT_NEAR(t.median / results[0].timing.median, 1 + 0.03 * static_cast<double>(i), 1e-9) << i;
+    EXPECT_LT(t.high - t.low, 1e-9 * t.median) << i;
+    EXPECT_EQ(t.samples, 5) << "nothing is left to be decided";
+  }
+  // One alone cannot tell, and the smallest of the rounds is taken as it is.
+  const Timing alone = run_race(1, {true}, rules)[0].timing;
+  EXPECT_GT(alone.high, 1.01 * alone.low);
+  rules.statistic = Statistic::minimum;
+  const Timing smallest = run_race(4, {true, true, true, true}, rules)[0].timing;
+  EXPECT_GT(smallest.high, 1.001 * smallest.low);
+}
+
+TEST(Race, ThoseWhoMayTieWithTheLeaderGoOn) {
+  std::vector<int> samples(6);
+  RaceRules rules;
+  rules.policy = quick();
+  rules.sample = [&](int index, int round) -> Result<double> {
+    ++samples[static_cast<std::size_t>(index)];
+    // Slower than the leader in every round, by 0.4 % or by 2 %: within the noise floor or not?
+    if (index == 1) return round % 2 == 0 ? 1.004 : 1.02;
+    return index == 0 ? 1.0 : 1.03;
+  };
+  run_race(6, std::vector<bool>(6, true), rules);
+  EXPECT_EQ(samples[0], 25);
+  EXPECT_EQ(samples[1], 25);
+  for (std::size_t i = 2; i < 6; ++i) EXPECT_EQ(samples[i], 5) << i;
+}
+
 TEST(Race, SharpTiesEndIt) {
   std::vector<int> samples(2);
   RaceRules rules;

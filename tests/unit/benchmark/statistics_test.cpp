@@ -73,6 +73,27 @@ TEST(Statistics, MinimumHoldsAgainstOneSidedNoise) {
   EXPECT_GT(summarise(rounds, Statistic::median).median, 1.1);
 }
 
+TEST(Statistics, DriftIsWhatAllOfARoundShare) {
+  const std::vector<double> drift{1.2, 1.0, 0.9, 1.0, 1.0};
+  std::vector<std::vector<double>> times(4);
+  const double own[] = {1, 2, 3, 4};
+  for (std::size_t i = 0; i < 4; ++i) {
+    const std::size_t rounds = i == 3 ? 2 : 5;  // the last leaves early
+    for (std::size_t r = 0; r < rounds; ++r) times[i].push_back(own[i] * drift[r]);
+  }
+  const auto found = shared_drift(times);
+  ASSERT_EQ(found.size(), 5u);
+  for (std::size_t r = 0; r < 5; ++r) EXPECT_NEAR(found[r], drift[r], 1e-9) << r;
+  // A candidate's own bad round is no drift.
+  times[1][1] *= 1.5;
+  EXPECT_NEAR(shared_drift(times)[1], 1.0, 1e-9);
+  // One alone cannot tell, two can.
+  EXPECT_EQ(shared_drift({{1.0, 1.2}}), (std::vector<double>{1, 1}));
+  const auto two = shared_drift({{1.0, 1.2, 1.0}, {2.0, 2.4, 2.0}, {3.0}});
+  EXPECT_NEAR(two[1], 1.2, 1e-9);
+  EXPECT_TRUE(shared_drift({}).empty());
+}
+
 TEST(Statistics, EachDeviceHasItsStatistic) {
   EXPECT_EQ(statistic_for(DeviceKind::cuda), Statistic::median);
   EXPECT_EQ(statistic_for(DeviceKind::cpu), Statistic::minimum);
