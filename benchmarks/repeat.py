@@ -4,7 +4,7 @@
 
     benchmarks/repeat.py --shapes FILE [--m LIST] [--device DEVICE] [--runs 10] [--budget SECONDS] [-o FILE] [--keep FOLDER]
 
-Every run is a process of its own. Compiled code is kept from run to run (it is the same, and its compilation is not what is
+benchmarks/repeat.shapes has 30 problems for an H200. Every run is a process of its own. Compiled code is kept from run to run (it is the same, and its compilation is not what is
 asked about); measurements and choices are deleted before each. Where a problem's choices differ, they are timed against each
 other in one interleaved race (`culet bench`), --races times: a choice has "the same time" as the most frequent one if it is
 within --slack of it by the median of the races.
