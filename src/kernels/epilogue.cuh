@@ -68,6 +68,9 @@ class TileEpilogue {
   /// The warpgroup's first row and column of the tile. Rows from `rows_end` on are not stored,
   /// which the copy engine knows nothing of: what has groups of rows stores directly.
   CULET_DEVICE void begin(i32 m, i32 n, i32 batch, i32 rows_end) {
+    // What follows from the thread's number is worked out here, not kept through the main loop.
+    at_ = thread_;
+    asm volatile("" : "+r"(at_));
     rows_end_ = smaller(rows_end, output_.m);
     m_ = m;
     n_ = n;
@@ -77,7 +80,7 @@ class TileEpilogue {
   /// Rows 64 * block ... of the warpgroup's part of the tile. T: float or i32.
   template <class T>
   CULET_DEVICE void visit(int block, const T (&values)[kRegisters]) {
-    const i32 row = m_ + 64 * block + fragment_row(thread_, 0);
+    const i32 row = m_ + 64 * block + fragment_row(at_, 0);
     RowValues rows;
     load_rows(row, rows);
     if constexpr (Config::tma_store) {
@@ -145,7 +148,7 @@ class TileEpilogue {
     const u32 buffer = buffers_ + ring_ * kSlabBytes;
     ring_ = ring_ + 1 == Config::slab_buffers ? 0 : ring_ + 1;
     // The store that last used this buffer must have read it.
-    if (thread_ == 0) tma_store_wait_read<Config::slab_buffers - 1>();
+    if (at_ == 0) tma_store_wait_read<Config::slab_buffers - 1>();
     barrier_sync(barrier_, 128);
     if constexpr (size_of(Config::d) == 4) {
       stage_words(begin, buffer, row, rows, values);
@@ -154,7 +157,7 @@ class TileEpilogue {
     }
     fence_shared_to_async();
     barrier_sync(barrier_, 128);
-    if (thread_ == 0) {
+    if (at_ == 0) {
       tma_store(d_map_, buffer, n_ + begin, block_row, batch_);
       tma_store_commit();
     }
@@ -164,15 +167,15 @@ class TileEpilogue {
   template <class T>
   CULET_DEVICE void stage_halves(int begin, u32 buffer, i32 row, const RowValues& rows,
                                  const T (&values)[kRegisters]) const {
-    const int lane = thread_ % 32;
-    const u32 line = static_cast<u32>((thread_ / 32) * 16 + stmatrix_row(lane)) * kSlabRowBytes;
+    const int lane = at_ % 32;
+    const u32 line = static_cast<u32>((at_ / 32) * 16 + stmatrix_row(lane)) * kSlabRowBytes;
 #pragma unroll
     for (int part = 0; part < Config::slab_n / 16; ++part) {
       const int first = begin / 2 + part * 8;
       u32 word[4];
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const i32 column = n_ + fragment_column(thread_, first + 2 * i);
+        const i32 column = n_ + fragment_column(at_, first + 2 * i);
         float result[2];
         evaluate_pair(rows.x[i % 2], row + 8 * (i % 2), column, values[first + 2 * i],
                       values[first + 2 * i + 1], result);
@@ -190,16 +193,16 @@ class TileEpilogue {
     // Eight columns on are 32 bytes on before the swizzle, which leaves those bits alone; eight
     // rows on have the same swizzle.
     const u32 place =
-        buffer + swizzle<kSlabRowBytes>(static_cast<u32>(fragment_row(thread_, 0) * kSlabRowBytes +
-                                                         fragment_column(thread_, 0) * 4));
+        buffer + swizzle<kSlabRowBytes>(static_cast<u32>(fragment_row(at_, 0) * kSlabRowBytes +
+                                                         fragment_column(at_, 0) * 4));
 #pragma unroll
     for (int group = 0; group < Config::slab_n / 8; ++group) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int from = begin / 2 + 4 * group + 2 * half;
         Result<T> result[2];
-        evaluate_pair(rows.x[half], row + 8 * half, n_ + fragment_column(thread_, from),
-                      values[from], values[from + 1], result);
+        evaluate_pair(rows.x[half], row + 8 * half, n_ + fragment_column(at_, from), values[from],
+                      values[from + 1], result);
         const u32 to = (place ^ (32 * group)) + 8 * half * kSlabRowBytes;
         if constexpr (Config::d == DType::f32) {
           store_shared(to, result[0], result[1]);
@@ -217,7 +220,7 @@ class TileEpilogue {
     for (int index = 0; index < kRegisters; index += 2) {
       const int half = (index / 2) % 2;
       const i32 m = row + 8 * half;
-      const i32 n = n_ + fragment_column(thread_, index);
+      const i32 n = n_ + fragment_column(at_, index);
       Result<T> result[2];
       evaluate_pair(rows.x[half], m, n, values[index], values[index + 1], result);
       if (m >= rows_end_ || n >= output_.n) continue;
@@ -262,6 +265,7 @@ class TileEpilogue {
   u32 buffers_;
   int barrier_;
   int thread_;
+  int at_ = 0;  ///< thread_, as the compiler may use it within a tile
   int ring_ = 0;
   i32 m_ = 0, n_ = 0, batch_ = 0, rows_end_ = 0;
 };

@@ -36,6 +36,14 @@ struct Ring {
     mbarrier_arrive_expect(barrier, bytes);
     return barrier;
   }
+  /// Producer, after its last stage: waits until every block's consumers have given back all
+  /// stages. Only then may the block leave, for they arrive at its barriers.
+  CULET_DEVICE void drain(RingPosition<Stages> at) const {
+    for (int i = 0; i < Stages; ++i) {
+      mbarrier_wait(empty + 8 * at.stage, at.parity ^ 1);
+      at.advance();
+    }
+  }
   /// Consumer: waits for the stage's bytes.
   CULET_DEVICE void wait_full(const RingPosition<Stages>& at) const {
     mbarrier_wait(full + 8 * at.stage, at.parity);

@@ -60,20 +60,24 @@ CULET_HD constexpr Piece piece_at(const TileGrid& grid, u32 index) {
   const u32 inner = static_cast<u32>(grid.along_n ? grid.tiles_n : grid.tiles_m);
   const u32 outer = static_cast<u32>(grid.along_n ? grid.tiles_m : grid.tiles_n);
   const u32 group = static_cast<u32>(grid.group);
-  const u32 band = rest / (group * outer);
+  // Divisions only where needed: the first load of a launch waits for them.
+  const u32 band = group < inner ? rest / (group * outer) : 0;
   const u32 first = band * group;
   const u32 height = smaller(group, inner - first);
   const u32 within = rest - band * group * outer;
-  const i32 fast = static_cast<i32>(first + within % height);
-  const i32 slow = static_cast<i32>(within / height);
-  piece.tile_m = grid.along_n ? slow : fast;
-  piece.tile_n = grid.along_n ? fast : slow;
-  // The first k_tiles % splits parts have one tile more. In 32 bits: a 64-bit division would cost
-  // the producer more registers than it has.
-  const i32 each = grid.k_tiles / grid.splits;
-  const i32 longer = grid.k_tiles % grid.splits;
-  piece.k_begin = each * piece.split + smaller(piece.split, longer);
-  piece.k_count = each + (piece.split < longer ? 1 : 0);
+  const u32 slow = within / height;
+  const i32 fast = static_cast<i32>(first + within - slow * height);
+  piece.tile_m = grid.along_n ? static_cast<i32>(slow) : fast;
+  piece.tile_n = grid.along_n ? fast : static_cast<i32>(slow);
+  piece.k_count = grid.k_tiles;
+  if (grid.splits > 1) {
+    // The first k_tiles % splits parts have one tile more. In 32 bits: a 64-bit division would cost
+    // the producer more registers than it has.
+    const i32 each = grid.k_tiles / grid.splits;
+    const i32 longer = grid.k_tiles - each * grid.splits;
+    piece.k_begin = each * piece.split + smaller(piece.split, longer);
+    piece.k_count = each + (piece.split < longer ? 1 : 0);
+  }
   return piece;
 }
 

@@ -76,9 +76,14 @@ struct DenseShape {
       Config::tma_store ? 64 * Config::slab_n * size_of(Config::d) * Config::slab_buffers : 0;
   static constexpr u32 kB = Config::stages * kABytes;  ///< offsets in shared memory
   static constexpr u32 kSlabs = kB + Config::stages * kBBytes;
-  static constexpr u32 kBarriers = kSlabs + kConsumers * kSlabBytes;
+  /// With k split in the cluster: what the other blocks of a tile send a consumer.
+  using Parts =
+      ClusterSum<typename Accumulator::Value, Config::cluster_k, kBlocks, Config::tile_n / 2>;
+  static constexpr u32 kReceived = kSlabs + kConsumers * kSlabBytes;
+  static constexpr u32 kBarriers = kReceived + kConsumers * Parts::kBytes;
+  /// After those of the stages: the turns of two consumers, or what each of up to three receives.
   static constexpr u32 kTurns = kBarriers + 2 * 8 * Config::stages;
-  static constexpr u32 kSharedBytes = kTurns + 8 * 2;
+  static constexpr u32 kSharedBytes = kTurns + 8 * 3;
   /// Registers a thread: the producer needs few; consumers take what is left of the block's
   /// registers at launch, in steps of 8 (asking for more than that waits for ever). With one
   /// consumer and one block a multiprocessor nothing is gained by moving them.
@@ -130,6 +135,8 @@ CULET_DEVICE void take_share_of_k(Piece& piece, i32 part) {
 /// Named barriers; 0 is __syncthreads().
 constexpr int kConsumerBarrier = 1;  ///< and one more for each further consumer
 
+constexpr int kProducerWarp = 1;  ///< of the first warpgroup
+
 /// A block's share of the tile of one operand, to the blocks of the cluster in `mask`: `place` is
 /// the tile's shared address, `line` its first line. Rank: among the blocks that share it.
 template <class Stage, int Sharers, bool Across>
@@ -153,7 +160,7 @@ CULET_DEVICE void load_share(u32 place, const TensorMap* map, u32 barrier, u16 m
 template <class Config, class Grid>
 CULET_DEVICE void produce(const TensorMap* a_map, const TensorMap* b_map, const Grid& grid,
                           i32 a_batched, i32 b_batched, u32 stage_bytes, u32 shared,
-                          const typename DenseShape<Config>::RingOfStages& ring) {
+                          const typename DenseShape<Config>::RingOfStages& ring, Piece piece) {
   using Shape = DenseShape<Config>;
   const ClusterPlace place = cluster_place<Config>();
   const u16 same_row = static_cast<u16>(((1 << Config::cluster_n) - 1)
@@ -166,8 +173,8 @@ CULET_DEVICE void produce(const TensorMap* a_map, const TensorMap* b_map, const 
   RingPosition<Config::stages> at;
   const u32 pieces = grid.pieces();
   const u32 workers = gridDim.x / Shape::kClusterBlocks;
-  for (u32 index = blockIdx.x / Shape::kClusterBlocks; index < pieces; index += workers) {
-    Piece piece = piece_at(grid, index);
+  u32 index = blockIdx.x / Shape::kClusterBlocks;
+  while (index < pieces) {
     take_share_of_k<Config>(piece, place.k);
     const i32 m = piece.first_row + (piece.tile_m * Config::cluster_m + place.m) * Config::tile_m;
     const i32 n = (piece.tile_n * Config::cluster_n + place.n) * Config::tile_n;
@@ -183,7 +190,10 @@ CULET_DEVICE void produce(const TensorMap* a_map, const TensorMap* b_map, const 
           n, batch_b);
       at.advance();
     }
+    index += workers;
+    piece = piece_at(grid, index);
   }
+  if constexpr (Shape::kSharers > 1) ring.drain(at);
 }
 
 /// Turns of the two ping-pong consumers at the tensor core: a barrier each, at which the other one
@@ -270,33 +280,31 @@ CULET_DEVICE void consume_part(const DenseArguments<Operands, Grid>& args, const
                                u32 shared, int consumer, int thread,
                                const typename DenseShape<Config>::RingOfStages& ring) {
   using Shape = DenseShape<Config>;
-  using Sum = typename Shape::Accumulator::Value;
-  using Parts =
-      ClusterSum<Sum, Config::cluster_k, Shape::kConsumers, Shape::kBlocks, Config::tile_n / 2>;
+  using Parts = typename Shape::Parts;
   static_assert(!Config::pingpong, "all consumers work on the one tile");
-  static_assert(Config::cluster_k * Parts::kPartBytes <= Shape::kSlabs,
-                "parts take the place of stages");
   const i32 first_row = consumer * Shape::kRows;
-  const ClusterPlace place = cluster_place<Config>();
   const u64 a = Shape::StageA::descriptor(shared + static_cast<u32>(first_row / 64) *
                                                        Shape::StageA::kBlockBytes);
   const u64 b = Shape::StageB::descriptor(shared + Shape::kB);
-  const Parts parts{shared, consumer, thread};
   typename Shape::Accumulator accumulator;
   RingPosition<Config::stages> at;
   const u32 pieces = args.grid.pieces();
   const u32 workers = gridDim.x / Shape::kClusterBlocks;
   // Once: there are as many clusters as pieces. As a loop it is compiled like consume().
   for (u32 index = blockIdx.x / Shape::kClusterBlocks; index < pieces; index += workers) {
-    Piece piece = piece_at(args.grid, index);
-    take_share_of_k<Config>(piece, place.k);
-    accumulator.run(ring, at, piece.k_count, a, b, thread % 32, [] {});
-    cluster_sync();  // nobody reads stages any more
-    parts.send(accumulator.values, place.k, static_cast<u32>(place.m * Config::cluster_n + place.n),
-               Shape::kSharers);
-    cluster_sync();
-    Sum mine[Shape::kBlocks][Parts::kMine];
-    parts.sum(mine);
+    Piece share = piece_at(args.grid, index);
+    take_share_of_k<Config>(share, cluster_place<Config>().k);
+    accumulator.run(ring, at, share.k_count, a, b, thread % 32, [] {});
+    // Worked out again, as in consume().
+    u32 same = index;
+    asm volatile("" : "+r"(same), "+r"(thread));
+    const Piece piece = piece_at(args.grid, same);
+    const ClusterPlace place = cluster_place<Config>();
+    const Parts parts{shared + Shape::kReceived + consumer * Parts::kBytes,
+                      shared + Shape::kTurns + 8 * consumer, thread};
+    typename Shape::Accumulator::Value mine[Shape::kBlocks][Parts::kMine];
+    parts.exchange(accumulator.values, place.k,
+                   static_cast<u32>(place.m * Config::cluster_n + place.n), Shape::kSharers, mine);
     Seam epilogue(args.output, args.operands, d_map,
                   shared + Shape::kSlabs + consumer * Shape::kSlabBytes,
                   kConsumerBarrier + consumer, thread);
@@ -325,13 +333,28 @@ CULET_DEVICE void dense_kernel(const TensorMap* a_map, const TensorMap* b_map,
   const int thread = static_cast<int>(threadIdx.x);
   const typename Shape::RingOfStages ring(shared + Shape::kBarriers,
                                           cluster_place<Config>().first_rank);
-  if (thread == 0) {
-    prefetch_map(a_map);
-    prefetch_map(b_map);
-    if constexpr (Config::tma_store) prefetch_map(d_map);
+  // The warp's number must be uniform for the compiler to give each branch its own registers.
+  const int warp = __shfl_sync(0xFFFFFFFF, thread / 32, 0);
+  // While one warp prepares the barriers, the producer's finds its first piece: the first load is
+  // what a launch waits for.
+  Piece first;
+  if (warp == kProducerWarp) {
+    first = piece_at(args.grid, blockIdx.x / Shape::kClusterBlocks);
+    if (elect_one()) {
+      prefetch_map(a_map);
+      prefetch_map(b_map);
+      if constexpr (Config::tma_store) prefetch_map(d_map);
+    }
+  }
+  if (warp == 0 && elect_one()) {
     ring.init(4 * (Config::pingpong ? 1 : Shape::kConsumers));
-    mbarrier_init(shared + Shape::kTurns, 4);
-    mbarrier_init(shared + Shape::kTurns + 8, 4);
+    if constexpr (Config::cluster_k > 1) {
+      for (int i = 0; i < Shape::kConsumers; ++i)
+        Shape::Parts::init(shared + Shape::kTurns + 8 * i);
+    } else if constexpr (Config::pingpong) {
+      mbarrier_init(shared + Shape::kTurns, 4);
+      mbarrier_init(shared + Shape::kTurns + 8, 4);
+    }
     fence_mbarrier_init();
   }
   // A block must not write to another's barriers or stages before they are initialised.
@@ -342,29 +365,20 @@ CULET_DEVICE void dense_kernel(const TensorMap* a_map, const TensorMap* b_map,
   }
   wait_for_earlier_kernels();
   let_later_kernels_start();
-  // The warpgroup's number must be uniform for the compiler to give each branch its own registers.
-  const int group = __shfl_sync(0xFFFFFFFF, thread / 128, 0);
-  if (group == 0) {
+  if (warp < 4) {
     if constexpr (Shape::kMoveRegisters) give_registers<Shape::kProducerRegisters>();
-    if (thread == 0) {
+    if (warp == kProducerWarp && elect_one()) {
       produce<Config>(a_map, b_map, args.grid, args.a_batched, args.b_batched, args.stage_bytes,
-                      shared, ring);
-    }
-    __syncwarp();
-    if constexpr (Config::cluster_k > 1) {
-      cluster_sync();
-      cluster_sync();
+                      shared, ring, first);
     }
   } else {
     if constexpr (Shape::kMoveRegisters) take_registers<Shape::kConsumerRegisters>();
     if constexpr (Config::cluster_k > 1) {
-      consume_part<Config, Seam>(args, d_map, shared, group - 1, thread % 128, ring);
+      consume_part<Config, Seam>(args, d_map, shared, warp / 4 - 1, thread % 128, ring);
     } else {
-      consume<Config, Seam>(args, d_map, shared, group - 1, thread % 128, ring);
+      consume<Config, Seam>(args, d_map, shared, warp / 4 - 1, thread % 128, ring);
     }
   }
-  // ... nor may it leave while another still writes to its shared memory.
-  if constexpr (Shape::kClusterBlocks > 1 && Config::cluster_k == 1) cluster_sync();
 }
 
 }  // namespace culet::kernels

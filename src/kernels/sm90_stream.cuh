@@ -515,7 +515,7 @@ CULET_DEVICE void stream_kernel(const TensorMap* a_map, const TensorMap* b_map,
     init_ring<Config::stages>(shared + Shape::kBarriers, 4, lane);
     barrier_arrive(kStart, Shape::kThreads);
     if constexpr (Config::share > 1) cluster_arrive();
-    if (lane == 0) {
+    if (elect_one()) {
       if (!Config::constant_b) wait_for_earlier_kernels();
       stream_b<Config>(b_map, shared + Shape::kB, shared + Shape::kBarriers, share, first_row,
                        batch * args.b_batched);
@@ -528,7 +528,7 @@ CULET_DEVICE void stream_kernel(const TensorMap* a_map, const TensorMap* b_map,
     barrier_arrive(kStart, Shape::kThreads);
     // Another block's copies must not arrive at barriers that are not there yet.
     if constexpr (Config::share > 1) cluster_sync();
-    if (lane == 0) {
+    if (elect_one()) {
       wait_for_earlier_kernels();
       let_later_kernels_start();
       stream_a<Config>(a_map, shared + Shape::kA, shared + Shape::kBarriersA, share, rank,

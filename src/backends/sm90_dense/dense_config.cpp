@@ -181,6 +181,17 @@ StorePath store_path(const Problem& problem) {
   return path;
 }
 
+namespace {
+
+/// Stages, what a block receives where k is split in the cluster, and barriers.
+std::int64_t bytes_without_slabs(const DenseConfig& config) {
+  const std::int64_t received =
+      std::int64_t{4} * config.tile_m * config.stored_n() * (config.cluster_k - 1);
+  return config.stages * config.stage_bytes() + received + 16 * config.stages + 24;
+}
+
+}  // namespace
+
 Slabs slabs_of(const DenseConfig& config, const StorePath& store, std::int64_t shared_limit) {
   Slabs slabs;
   // Rows of 128 bytes, or what divides the tile.
@@ -188,8 +199,7 @@ Slabs slabs_of(const DenseConfig& config, const StorePath& store, std::int64_t s
   while (slabs.columns > config.stored_n()) slabs.columns /= 2;
   if (!store.tma) return slabs;
   const std::int64_t slab_bytes = std::int64_t{64} * slabs.columns * store.element;
-  const std::int64_t barriers = 16 * config.stages + 16;
-  const std::int64_t left = shared_limit - config.stages * config.stage_bytes() - barriers;
+  const std::int64_t left = shared_limit - bytes_without_slabs(config);
   // Four in flight hide a store's latency; a tile has no use for more than its own slabs.
   const std::int64_t useful =
       std::clamp(config.accumulators() * 2 / config.cluster_k / slabs.columns, 1, 4);
@@ -202,7 +212,7 @@ std::int64_t shared_bytes(const DenseConfig& config, const StorePath& store, con
   const std::int64_t slab_bytes = store.tma ? std::int64_t{64} * slabs.columns * store.element *
                                                   slabs.buffers * config.consumers()
                                             : 0;
-  return config.stages * config.stage_bytes() + slab_bytes + 16 * config.stages + 16;
+  return bytes_without_slabs(config) + slab_bytes;
 }
 
 std::int64_t shared_limit(const DeviceSpec& device, int occupancy) {

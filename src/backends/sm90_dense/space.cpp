@@ -57,13 +57,13 @@ std::vector<Shape> shapes(const Problem& problem, const DeviceSpec& device) {
 }
 
 /// Operands indexed by m stay in registers along with a block's sums; beyond this many sums they
-/// spill (ptxas 13.0: 128x160 ping-pong and 256x160 do, 128x152 and 256x144 do not).
+/// spill (ptxas 13.0: 128x144 and 128x160 ping-pong and 256x160 do, 128x136 does not).
 bool spills(const DenseConfig& config, const Problem& problem) {
   const auto& operands = problem.epilogue.operands();
   const bool by_row = std::any_of(operands.begin(), operands.end(), [](const auto& operand) {
     return operand.index == EpilogueIndex::row;
   });
-  if (by_row && config.accumulators() > 152) return true;
+  if (by_row && config.accumulators() > 136) return true;
   // With as many sums as registers allow, the producer has too few for the many boxes of an operand
   // contiguous in m or n.
   const bool across = !hopper::a_along_k(problem) || !hopper::b_along_k(problem);
