@@ -26,15 +26,23 @@ std::string_view index_name(EpilogueIndex index) {
   return "scalar";
 }
 
+/// Of D with rows and columns exchanged.
+EpilogueIndex turned_index(EpilogueIndex index) {
+  if (index == EpilogueIndex::row) return EpilogueIndex::column;
+  if (index == EpilogueIndex::column) return EpilogueIndex::row;
+  return index;
+}
+
 }  // namespace
 
-std::string cuda_epilogue_struct(const Epilogue& epilogue) {
+std::string cuda_epilogue_struct(const Epilogue& epilogue, bool turned) {
   const auto& operands = epilogue.operands();
   std::string types;
   std::vector<std::string> values;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     types += fmt::format("{}Operand<Index::{}, DType::{}>", i == 0 ? "" : ", ",
-                         index_name(operands[i].index), device_dtype_name(operands[i].dtype));
+                         index_name(turned ? turned_index(operands[i].index) : operands[i].index),
+                         device_dtype_name(operands[i].dtype));
     values.push_back(fmt::format("x[{}]", i));
   }
   return fmt::format(

@@ -13,8 +13,9 @@
 
 namespace culet {
 
-/// `struct Epilogue { ... };`, for use inside namespace culet::kernels.
-std::string cuda_epilogue_struct(const Epilogue& epilogue);
+/// `struct Epilogue { ... };`, for use inside namespace culet::kernels. `turned`: for a kernel that
+/// takes D's columns for rows, so that what is indexed by n is called indexed by row.
+std::string cuda_epilogue_struct(const Epilogue& epilogue, bool turned = false);
 
 /// `, const void* extra0, const void* extra1`: parameters of the entry point for the operands.
 std::string cuda_epilogue_parameters(const Epilogue& epilogue);

@@ -42,6 +42,42 @@ struct Choice<false, Yes, No> {
   using Type = No;
 };
 
+/// The slabs of shared memory through which a warpgroup's part of D leaves: `Buffers` of them, used
+/// in turn.
+template <int Buffers, u32 Bytes>
+class SlabRing {
+ public:
+  CULET_DEVICE SlabRing(u32 buffers, int barrier) : buffers_(buffers), barrier_(barrier) {}
+
+  /// The next slab, once the store that last used it has read it.
+  CULET_DEVICE u32 next(int thread) {
+    const u32 buffer = buffers_ + ring_ * Bytes;
+    ring_ = ring_ + 1 == Buffers ? 0 : ring_ + 1;
+    if (thread == 0) tma_store_wait_read<Buffers - 1>();
+    barrier_sync(barrier_, 128);
+    return buffer;
+  }
+  /// Stores a slab that all threads of the warpgroup have written.
+  CULET_DEVICE void store(int thread, const TensorMap* map, u32 buffer, i32 n, i32 m, i32 batch) {
+    fence_shared_to_async();
+    barrier_sync(barrier_, 128);
+    if (thread == 0) {
+      tma_store(map, buffer, n, m, batch);
+      tma_store_commit();
+    }
+  }
+  /// A block must not leave before its stores have read its shared memory; that they arrive is the
+  /// kernel's end to wait for.
+  CULET_DEVICE void end(int thread) const {
+    if (thread == 0) tma_store_wait_read<0>();
+  }
+
+ private:
+  u32 buffers_;
+  int barrier_;
+  u32 ring_ = 0;
+};
+
 template <class Config, class Epilogue>
 class TileEpilogue {
  public:
@@ -61,8 +97,7 @@ class TileEpilogue {
       : output_(output),
         operands_(operands),
         d_map_(d_map),
-        buffers_(buffers),
-        barrier_(barrier),
+        slabs_(buffers, barrier),
         thread_(thread) {}
 
   /// The warpgroup's first row and column of the tile. Rows from `rows_end` on are not stored,
@@ -95,11 +130,7 @@ class TileEpilogue {
   }
 
   CULET_DEVICE void end() {
-    if constexpr (Config::tma_store) {
-      // A block must not leave before its stores have read its shared memory; that they arrive is
-      // the kernel's end to wait for.
-      if (thread_ == 0) tma_store_wait_read<0>();
-    }
+    if constexpr (Config::tma_store) slabs_.end(thread_);
   }
 
  private:
@@ -145,22 +176,13 @@ class TileEpilogue {
   template <class T>
   CULET_DEVICE void store_slab(int begin, i32 block_row, i32 row, const RowValues& rows,
                                const T (&values)[kRegisters]) {
-    const u32 buffer = buffers_ + ring_ * kSlabBytes;
-    ring_ = ring_ + 1 == Config::slab_buffers ? 0 : ring_ + 1;
-    // The store that last used this buffer must have read it.
-    if (at_ == 0) tma_store_wait_read<Config::slab_buffers - 1>();
-    barrier_sync(barrier_, 128);
+    const u32 buffer = slabs_.next(at_);
     if constexpr (size_of(Config::d) == 4) {
       stage_words(begin, buffer, row, rows, values);
     } else {
       stage_halves(begin, buffer, row, rows, values);
     }
-    fence_shared_to_async();
-    barrier_sync(barrier_, 128);
-    if (at_ == 0) {
-      tma_store(d_map_, buffer, n_ + begin, block_row, batch_);
-      tma_store_commit();
-    }
+    slabs_.store(at_, d_map_, buffer, n_ + begin, block_row, batch_);
   }
 
   /// 16-bit elements of a slab to shared memory.
@@ -262,11 +284,9 @@ class TileEpilogue {
   const Output& output_;
   const OperandPointers<kOperands>& operands_;
   const TensorMap* d_map_;
-  u32 buffers_;
-  int barrier_;
+  SlabRing<Config::slab_buffers, kSlabBytes> slabs_;
   int thread_;
   int at_ = 0;  ///< thread_, as the compiler may use it within a tile
-  int ring_ = 0;
   i32 m_ = 0, n_ = 0, batch_ = 0, rows_end_ = 0;
 };
 

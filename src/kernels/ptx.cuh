@@ -202,6 +202,14 @@ CULET_DEVICE void stmatrix_x4(u32 shared, u32 a, u32 b, u32 c, u32 d) {
                : "memory");
 }
 
+/// The same with each of the four matrices transposed.
+CULET_DEVICE void stmatrix_x4_transposed(u32 shared, u32 a, u32 b, u32 c, u32 d) {
+  asm volatile(
+      "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared),
+      "r"(a), "r"(b), "r"(c), "r"(d)
+      : "memory");
+}
+
 // --- "Miscellaneous Instructions: setmaxnreg" ----------------------------------------------------
 
 template <int Registers>

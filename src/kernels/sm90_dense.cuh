@@ -17,6 +17,7 @@
 #include "accumulate.cuh"
 #include "cluster_sum.cuh"
 #include "epilogue.cuh"
+#include "epilogue_turned.cuh"
 #include "scheduler.cuh"
 #include "split_k.cuh"
 

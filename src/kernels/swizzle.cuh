@@ -53,6 +53,11 @@ CULET_HD constexpr int fragment_column(int thread, int index) {
 CULET_HD constexpr int stmatrix_row(int lane) { return lane % 16; }
 CULET_HD constexpr int stmatrix_column(int lane) { return (lane / 16) * 8; }
 
+/// The same for a transposing `stmatrix`: a line holds one column of the fragment, and what a lane
+/// addresses are eight of its rows. Matrices are (rows 0-7, 8-15) of columns 0-7, then of 8-15.
+CULET_HD constexpr int turned_line(int lane) { return (lane / 16) * 8 + lane % 8; }
+CULET_HD constexpr int turned_column(int lane) { return (lane / 8 % 2) * 8; }
+
 /// First column of slab `slab` when a tile of `tile_n` columns leaves in slabs of `slab_n`. All
 /// have one width, the box of D's map; the last one may repeat columns of the one before, with the
 /// same values: better than slabs so narrow that they divide any tile.

@@ -174,8 +174,8 @@ TEST(MmaKernel, OneOperandMayBePacked) {
                                pack + " raster=m group=4 splits=";
     for (const char* problem :
          {"130x257x201:bf16", "130x257x201:f16:layout=nt", "130x257x201:bf16:layout=nn",
-          "1100x1301x137x2:bf16", "40x48x41x9:bf16:stridea=1700:strideb=0",
-          "40x48x41x9:s8:layout=nt:stridea=2001", "70x64x257:e4m3:layout=tt"}) {
+          "1100x1301x137x2:bf16", "40x48x141x9:bf16:stridea=5700:strideb=0",
+          "40x48x141x9:s8:layout=nt:stridea=5701", "70x64x257:e4m3:layout=tt"}) {
       check(problem, "mma", config + "1");
       check(problem, "mma", config + "2");
       if (HasFatalFailure()) return;

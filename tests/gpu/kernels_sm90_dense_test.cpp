@@ -118,6 +118,57 @@ TEST(Sm90DenseKernel, Epilogues) {
   check_all(cases);
 }
 
+/// B on WGMMA's side of multiples of 64: tiles whose rows are multiples of eight.
+const char* const kTurned[] = {
+    "tile=136x128x64 wide=b cluster=1x1 stages=4 schedule=cooperative raster=m group=8 splits=",
+    "tile=96x64x64 wide=b cluster=2x1 stages=6 schedule=cooperative raster=n group=2 splits=",
+    "tile=72x64x64 wide=b cluster=2x2 stages=6 schedule=pingpong raster=m group=4 splits=",
+    "tile=40x128x64 wide=b cluster=2x4 stages=4 schedule=cooperative raster=n group=3 splits=",
+    "tile=64x192x64 wide=b cluster=4x2 stages=4 schedule=cooperative raster=m group=2 splits=",
+};
+
+TEST(Sm90DenseKernel, TurnedRound) {
+  CULET_NEEDS_HOPPER();
+  std::vector<DenseCase> cases;
+  for (const char* problem : {
+           "129x264x72:bf16",
+           "63x72x64:f16:ldd=80",
+           "300x200x72x3:bf16",
+           "70x72x64x5:f16:strideb=0",
+           "70x72x64x5:bf16:stridea=0:strided=5200",
+           "200x72x320:bf16:m=1..300",
+           "200x264x72:bf16:epi=\"acc + bias[n]\"",
+           "200x264x72:bf16:epi=\"relu(acc * s + bias[n]:f32) + c[m,n]\"",
+           "100x136x72x3:f16:epi=\"max(acc, c[m,n]) + s[m]:bf16\"",
+       }) {
+    for (const char* kernel : kTurned)
+      cases.push_back({problem, take(Config::parse(kernel + std::string("1")))});
+  }
+  for (const char* problem : {"130x264x1000:bf16", "70x136x640x3:f16"}) {
+    for (const char* splits : {"2", "3"}) {
+      for (const char* kernel : kTurned) {
+        cases.push_back({problem, take(Config::parse(kernel + std::string(splits)))});
+      }
+    }
+    for (const char* parts :
+         {"tile=64x128x64 wide=b cluster=1x1x2 stages=4 schedule=cooperative raster=m",
+          "tile=96x64x64 wide=b cluster=2x1x3 stages=4 schedule=cooperative raster=m"}) {
+      cases.push_back({problem, take(Config::parse(parts))});
+    }
+  }
+  for (const char* layout : {"nn", "tt", "nt"}) {
+    cases.push_back({"136x264x200:bf16:layout=" + std::string(layout),
+                     take(Config::parse("tile=96x128x64 wide=b cluster=2x2 stages=4 "
+                                        "schedule=cooperative raster=m"))});
+  }
+  for (const char* problem : {"130x264x400:e4m3*e5m2>bf16", "130x264x400:e5m2*e4m3>f16:acc=fast",
+                              "130x264x400:u8*s8>bf16:epi=\"acc * sa[m]:f32 * sb[n]:f32\""}) {
+    cases.push_back({problem, take(Config::parse("tile=96x128x128 wide=b cluster=2x1 stages=4 "
+                                                 "schedule=cooperative raster=m"))});
+  }
+  check_all(cases);
+}
+
 TEST(Sm90DenseKernel, OperandsMayStartAnywhereTheirAlignmentAllows) {
   CULET_NEEDS_HOPPER();
   std::vector<DenseCase> cases;

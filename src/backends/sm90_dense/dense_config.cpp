@@ -39,36 +39,51 @@ Result<void> check_range(std::string_view key, std::int64_t value, std::int64_t 
 
 Result<void> check_shape(const DenseConfig& c) {
   const bool rows_ok = c.tile_m == 64 || c.tile_m == 128 || c.tile_m == 192 || c.tile_m == 256;
-  if (!rows_ok) return wrong(fmt::format("tile: {} rows; 64, 128, 192 or 256 can be", c.tile_m));
-  if (c.tile_n < 16 || c.tile_n > 256 || c.tile_n % 8 != 0) {
-    return wrong(fmt::format("tile: {} columns; 16..256 in steps of 8 can be", c.tile_n));
-  }
-  if (c.cluster_m == 3 || c.sharers() > 4 || c.cluster_blocks() > 8) {
+  const std::string_view rows = c.turned ? "columns" : "rows";
+  const std::string_view columns = c.turned ? "rows" : "columns";
+  if (!rows_ok) {
     return wrong(
-        fmt::format("cluster={}x{}x{}: 1x1, 2x1, 4x1, 1x2 or 2x2 can be, times parts of k up to 8 "
-                    "blocks",
-                    c.cluster_m, c.cluster_n, c.cluster_k));
+        fmt::format("tile={}: {} {}; 64, 128, 192 or 256 can be", c.tile_text(), c.tile_m, rows));
+  }
+  if (c.tile_n < 16 || c.tile_n > 256 || c.tile_n % 8 != 0) {
+    return wrong(fmt::format("tile={}: {} {}; 16..256 in steps of 8 can be", c.tile_text(),
+                             c.tile_n, columns));
+  }
+  if (c.cluster_m == 3 || c.cluster_n == 3 || c.cluster_blocks() > 8) {
+    return wrong(
+        fmt::format("cluster={}: 1, 2 or 4 each way can be, times parts of k up to 8 blocks",
+                    c.cluster_text()));
   }
   if (c.cluster_k > 1 && (c.pingpong || c.occupancy > 1 || c.splits > 1)) {
-    return wrong(fmt::format(
-        "cluster={}x{}x{}: parts of k go with schedule=cooperative, occupancy=1 and splits=1",
-        c.cluster_m, c.cluster_n, c.cluster_k));
+    return wrong(
+        fmt::format("cluster={}: parts of k go with schedule=cooperative, occupancy=1 and splits=1",
+                    c.cluster_text()));
   }
   if (c.tile_n % (8 * c.cluster_k) != 0 || c.stored_n() < 16) {
-    return wrong(fmt::format("tile: {} columns in {} parts: multiples of 8, at least 16, can be",
-                             c.tile_n, c.cluster_k));
+    return wrong(fmt::format("tile={}: {} {} in {} parts: multiples of 8, at least 16, can be",
+                             c.tile_text(), c.tile_n, columns, c.cluster_k));
   }
   if (c.pingpong && c.tile_m > 128) {
-    return wrong(fmt::format("tile: {} rows with schedule=pingpong; 64 or 128 can be", c.tile_m));
+    return wrong(fmt::format("tile={}: {} {} with schedule=pingpong; 64 or 128 can be",
+                             c.tile_text(), c.tile_m, rows));
   }
   if (c.accumulators() > c.most_sums()) {
-    return wrong(fmt::format("tile={}x{}: {} accumulators a thread, at most {} fit", c.tile_m,
-                             c.tile_n, c.accumulators(), c.most_sums()));
+    return wrong(fmt::format("tile={}: {} accumulators a thread, at most {} fit", c.tile_text(),
+                             c.accumulators(), c.most_sums()));
   }
   return {};
 }
 
 }  // namespace
+
+std::string DenseConfig::tile_text() const {
+  return turned ? fmt::format("{}x{}", tile_n, tile_m) : fmt::format("{}x{}", tile_m, tile_n);
+}
+
+std::string DenseConfig::cluster_text() const {
+  const auto [m, n] = turned ? std::pair{cluster_n, cluster_m} : std::pair{cluster_m, cluster_n};
+  return cluster_k == 1 ? fmt::format("{}x{}", m, n) : fmt::format("{}x{}x{}", m, n, cluster_k);
+}
 
 int DenseConfig::consumers() const {
   if (pingpong) return 2;
@@ -104,8 +119,8 @@ Result<DenseConfig> DenseConfig::parse(const Config& config) {
     return wrong(fmt::format("cluster={}: MxN or MxNxK is expected", config.get("cluster")));
   }
   for (const auto& [key, value, low, high] :
-       {std::tuple{"tile", tile[0], 64, 256}, std::tuple{"tile", tile[1], 8, 256},
-        std::tuple{"cluster", cluster[0], 1, 4}, std::tuple{"cluster", cluster[1], 1, 2},
+       {std::tuple{"tile", tile[0], 8, 256}, std::tuple{"tile", tile[1], 8, 256},
+        std::tuple{"cluster", cluster[0], 1, 4}, std::tuple{"cluster", cluster[1], 1, 4},
         std::tuple{"cluster", cluster.size() == 3 ? cluster[2] : 1, 1, 8}}) {
     if (auto ok = check_range(key, value, low, high); !ok) return tl::unexpected(ok.error());
   }
@@ -119,16 +134,23 @@ Result<DenseConfig> DenseConfig::parse(const Config& config) {
   if (!pingpong) return tl::unexpected(pingpong.error());
   const auto along_n = choice(config, "raster", "n", "m");
   if (!along_n) return tl::unexpected(along_n.error());
-  c.tile_m = static_cast<int>(tile[0]);
-  c.tile_n = static_cast<int>(tile[1]);
+  if (config.get("wide").empty()) {
+    c.turned = false;
+  } else if (const auto turned = choice(config, "wide", "b", "a")) {
+    c.turned = *turned;
+  } else {
+    return tl::unexpected(turned.error());
+  }
+  c.tile_m = static_cast<int>(tile[c.turned ? 1 : 0]);
+  c.tile_n = static_cast<int>(tile[c.turned ? 0 : 1]);
   c.tile_k = static_cast<int>(tile[2]);
-  c.cluster_m = static_cast<int>(cluster[0]);
-  c.cluster_n = static_cast<int>(cluster[1]);
+  c.cluster_m = static_cast<int>(cluster[c.turned ? 1 : 0]);
+  c.cluster_n = static_cast<int>(cluster[c.turned ? 0 : 1]);
   c.cluster_k = cluster.size() == 3 ? static_cast<int>(cluster[2]) : 1;
   c.stages = static_cast<int>(config.get_int("stages", 4));
   c.pingpong = *pingpong;
   c.occupancy = static_cast<int>(config.get_int("occupancy", 1));
-  c.along_n = *along_n;
+  c.along_n = *along_n != c.turned;
   c.group = static_cast<int>(config.get_int("group", 8));
   c.splits = static_cast<int>(config.get_int("splits", 1));
   if (auto ok = check_shape(c); !ok) return tl::unexpected(ok.error());
@@ -137,17 +159,32 @@ Result<DenseConfig> DenseConfig::parse(const Config& config) {
 
 Config DenseConfig::config() const {
   Config config;
-  config.set("tile", fmt::format("{}x{}x{}", tile_m, tile_n, tile_k));
-  config.set("cluster", cluster_k == 1 ? fmt::format("{}x{}", cluster_m, cluster_n)
-                                       : fmt::format("{}x{}x{}", cluster_m, cluster_n, cluster_k));
+  config.set("tile", fmt::format("{}x{}", tile_text(), tile_k));
+  if (turned) config.set("wide", "b");
+  config.set("cluster", cluster_text());
   config.set("stages", stages);
   config.set("schedule", pingpong ? "pingpong" : "cooperative");
   config.set("occupancy", occupancy);
-  config.set("raster", along_n ? "n" : "m");
+  config.set("raster", along_n != turned ? "n" : "m");
   config.set("group", group);
   config.set("splits", splits);
   return config;
 }
+
+std::int64_t rows_of(const DenseConfig& config, const Problem& problem, std::int64_t m) {
+  return config.turned ? problem.n : m;
+}
+std::int64_t columns_of(const DenseConfig& config, const Problem& problem, std::int64_t m) {
+  return config.turned ? m : problem.n;
+}
+bool rows_along_k(const DenseConfig& config, const Problem& problem) {
+  return config.turned ? hopper::b_along_k(problem) : hopper::a_along_k(problem);
+}
+bool columns_along_k(const DenseConfig& config, const Problem& problem) {
+  return config.turned ? hopper::a_along_k(problem) : hopper::b_along_k(problem);
+}
+
+bool straddles(std::int64_t ld, DType dtype) { return ld * bits(dtype) % 1024 != 0; }
 
 int tile_k_of(const Problem& problem) { return 128 * 8 / bits(problem.a); }
 
@@ -231,9 +268,10 @@ int fitting_stages(const DenseConfig& config, const StorePath& store, const Devi
   return 0;
 }
 
-int a_box_rows(const DenseConfig& config, const Problem& problem) {
-  if (!hopper::a_along_k(problem)) return config.tile_m / config.cluster_n;
-  const std::int64_t eights = std::max<std::int64_t>((problem.m_range.high + 7) / 8 * 8, 8);
+int row_box(const DenseConfig& config, const Problem& problem) {
+  if (!rows_along_k(config, problem)) return config.tile_m / config.cluster_n;
+  const std::int64_t rows = rows_of(config, problem, problem.m_range.high);
+  const std::int64_t eights = std::max<std::int64_t>((rows + 7) / 8 * 8, 8);
   const int full = config.tile_m / config.cluster_n;
   return config.cluster_n == 1 && eights < full ? static_cast<int>(eights) : full;
 }
@@ -243,49 +281,51 @@ namespace {
 /// What the operands' types and layouts ask of the tile's width.
 std::string layout_error(const DenseConfig& config, const Problem& problem) {
   if (is_integer(problem.a) && config.tile_n % 16 != 0 && config.tile_n != 24) {
-    return fmt::format("tile={}x{}: WGMMA takes integers in widths of a multiple of 16",
-                       config.tile_m, config.tile_n);
+    return fmt::format("tile={}: WGMMA takes integers in widths of a multiple of 16",
+                       config.tile_text());
   }
   // Every block's share of B is at least an atom of eight columns.
   if (config.tile_n < 8 * config.cluster_m) {
-    return fmt::format("tile={}x{} cluster={}x{}: fewer than 8 columns a block", config.tile_m,
-                       config.tile_n, config.cluster_m, config.cluster_n);
+    return fmt::format("tile={} cluster={}: fewer than 8 {} a block", config.tile_text(),
+                       config.cluster_text(), config.turned ? "rows" : "columns");
   }
-  if (hopper::b_along_k(problem)) return {};
-  if (config.tile_n % 32 == 0) return {};
-  return fmt::format("tile={}x{}: B contiguous in n is loaded 32 columns at a time", config.tile_m,
-                     config.tile_n);
+  if (columns_along_k(config, problem) || config.tile_n % 32 == 0) return {};
+  return fmt::format("tile={}: {} at a time", config.tile_text(),
+                     config.turned ? "A contiguous in m is loaded 32 rows"
+                                   : "B contiguous in n is loaded 32 columns");
 }
 
 }  // namespace
 
-int b_box_columns(const DenseConfig& config) {
+int column_box(const DenseConfig& config) {
   return static_cast<int>(ceil_div(config.tile_n / 8, config.cluster_m)) * 8;
 }
 
 std::string config_error(const DenseConfig& config, const Problem& problem,
                          const DeviceSpec& device) {
   if (config.tile_k != tile_k_of(problem)) {
-    return fmt::format("tile={}x{}x{}: a stage of {} operands is {} of k", config.tile_m,
-                       config.tile_n, config.tile_k, to_string(problem.a), tile_k_of(problem));
+    return fmt::format("tile={}x{}: a stage of {} operands is {} of k", config.tile_text(),
+                       config.tile_k, to_string(problem.a), tile_k_of(problem));
+  }
+  const StorePath store = store_path(problem);
+  if (config.turned && !(store.tma && store.element == 2)) {
+    return fmt::format("wide=b: D has to be of 16 bits and in rows of a multiple of 16 bytes");
   }
   if (auto error = layout_error(config, problem); !error.empty()) return error;
   if (hopper::needs_promotion(problem) && config.promotion_parts() == 0) {
-    return fmt::format("tile={}x{}: {} sums a thread and those of a stage, at most {} fit",
-                       config.tile_m, config.tile_n, config.accumulators(), config.most_sums());
+    return fmt::format("tile={}: {} sums a thread and those of a stage, at most {} fit",
+                       config.tile_text(), config.accumulators(), config.most_sums());
   }
   const std::int64_t k_tiles = ceil_div(problem.k, config.tile_k);
   if (std::max(config.splits, config.cluster_k) > k_tiles) {
-    return fmt::format("splits={} cluster={}x{}x{}: k={} has only {} tiles of {}", config.splits,
-                       config.cluster_m, config.cluster_n, config.cluster_k, problem.k, k_tiles,
-                       config.tile_k);
+    return fmt::format("splits={} cluster={}: k={} has only {} tiles of {}", config.splits,
+                       config.cluster_text(), problem.k, k_tiles, config.tile_k);
   }
   if (config.splits > 1 && config.accumulators() >= 192) {
-    return fmt::format("splits={}: tile={}x{} leaves no registers to sum parts", config.splits,
-                       config.tile_m, config.tile_n);
+    return fmt::format("splits={}: tile={} leaves no registers to sum parts", config.splits,
+                       config.tile_text());
   }
   const std::int64_t limit = shared_limit(device, config.occupancy);
-  const StorePath store = store_path(problem);
   const Slabs slabs = slabs_of(config, store, limit);
   if (config.stages < 2 || slabs.buffers == 0 || shared_bytes(config, store, slabs) > limit) {
     return fmt::format("stages={}: does not fit into {} bytes of shared memory", config.stages,
@@ -301,8 +341,10 @@ std::string config_error(const DenseConfig& config, const Problem& problem,
 Grid grid_of(const DenseConfig& config, const Problem& problem, const DeviceSpec& device,
              std::int64_t m) {
   Grid grid;
-  grid.tiles_m = ceil_div(m, std::int64_t{config.tile_m} * config.cluster_m);
-  grid.tiles_n = ceil_div(problem.n, std::int64_t{config.tile_n} * config.cluster_n);
+  grid.tiles_m =
+      ceil_div(rows_of(config, problem, m), std::int64_t{config.tile_m} * config.cluster_m);
+  grid.tiles_n =
+      ceil_div(columns_of(config, problem, m), std::int64_t{config.tile_n} * config.cluster_n);
   grid.k_tiles = ceil_div(problem.k, config.tile_k);
   grid.pieces = grid.tiles_m * grid.tiles_n * problem.batch * config.splits;
   // Clusters lie within a GPC, which leaves multiprocessors over: of an H200's 132, clusters of 3,

@@ -17,8 +17,11 @@
 
 namespace culet::sm90_dense {
 
-/// The Config's values.
+/// The Config's values. Rows (m) and columns (n) here are WGMMA's: D's own, or, turned round, D's
+/// columns and rows, A and B having changed places. Config text speaks of D's.
 struct DenseConfig {
+  /// wide=b: B is on WGMMA's side of multiples of 64, A on the one that goes in steps of eight.
+  bool turned = false;
   int tile_m = 128, tile_n = 256;
   int tile_k = 64;  ///< 128 bytes: 64 elements of 16 bits, 128 of 8
   int cluster_m = 1, cluster_n = 1;
@@ -35,6 +38,10 @@ struct DenseConfig {
   static Result<DenseConfig> parse(const Config& config);
   Config config() const;
 
+  /// Tile and cluster in D's terms, for messages.
+  std::string tile_text() const;
+  std::string cluster_text() const;
+
   int sharers() const { return cluster_m * cluster_n; }
   int cluster_blocks() const { return sharers() * cluster_k; }
   /// Columns that a block stores.
@@ -49,6 +56,17 @@ struct DenseConfig {
   int promotion_parts() const;
   std::int64_t stage_bytes() const { return std::int64_t{128} * (tile_m + tile_n); }
 };
+
+/// The size of D along WGMMA's rows and columns, for a number of rows of A.
+std::int64_t rows_of(const DenseConfig& config, const Problem& problem, std::int64_t m);
+std::int64_t columns_of(const DenseConfig& config, const Problem& problem, std::int64_t m);
+/// Whether the operand on the side of WGMMA's rows, and the one of its columns, is contiguous in k.
+bool rows_along_k(const DenseConfig& config, const Problem& problem);
+bool columns_along_k(const DenseConfig& config, const Problem& problem);
+
+/// Whether lines of an operand start within the 128 bytes that L2 answers at once, so that each
+/// line of a stage costs two requests.
+bool straddles(std::int64_t ld, DType dtype);
 
 /// Elements of k in a stage, 128 bytes.
 int tile_k_of(const Problem& problem);
@@ -82,14 +100,14 @@ std::int64_t shared_limit(const DeviceSpec& device, int occupancy);
 int fitting_stages(const DenseConfig& config, const StorePath& store, const DeviceSpec& device,
                    int cap);
 
-/// Rows of A that are loaded at once. Where there are fewer than a tile's, only those: filling rows
+/// Rows that are loaded at once. Where there are fewer than a tile's, only those: filling rows
 /// beyond the edge with zeros takes the copy engine as long as loading them (16x4096x4096 in 64x32
 /// tiles on an H200: 20.5 us with full boxes, 15.9 without).
-int a_box_rows(const DenseConfig& config, const Problem& problem);
+int row_box(const DenseConfig& config, const Problem& problem);
 
-/// Columns of B that one block of a cluster loads for all that share them: whole eights, so shares
+/// Columns that one block of a cluster loads for all that share them: whole eights, so shares
 /// may overlap.
-int b_box_columns(const DenseConfig& config);
+int column_box(const DenseConfig& config);
 
 /// Why a configuration cannot run the problem; empty if it can.
 std::string config_error(const DenseConfig& config, const Problem& problem,

@@ -135,8 +135,10 @@ std::optional<Features> features_of(const DenseConfig& c, const Problem& p,
   }
   f.dram_bytes += operand_bytes;
   const double a_rows =
-      std::min(static_cast<double>(a_box_rows(c, p)), static_cast<double>(c.tile_m) / c.cluster_n);
-  const double stage_reads = a_rows + static_cast<double>(b_box_columns(c));
+      std::min(static_cast<double>(row_box(c, p)), static_cast<double>(c.tile_m) / c.cluster_n);
+  // Requests to L2: two for a line that straddles what it answers at once.
+  const double stage_reads = a_rows * (straddles(c.turned ? p.ldb : p.lda, p.a) ? 2 : 1) +
+                             column_box(c) * (straddles(c.turned ? p.lda : p.ldb, p.a) ? 2 : 1);
   const double stage_lines = (tiles / c.splits) * blocks * count(grid.k_tiles) * 128.0;
   // What blocks share crosses L2's ports once, but enters every multiprocessor.
   const double delivered =

@@ -35,13 +35,14 @@ std::string config_struct(const DenseConfig& c, const Problem& p, const DeviceSp
       "  static constexpr bool pingpong = {}, tma_store = {}, d_pairs = {};\n"
       "  static constexpr int slab_n = {}, slab_buffers = {};\n"
       "}};\n",
-      device_dtype_name(p.a), device_dtype_name(p.b), device_dtype_name(p.d), !hopper::a_along_k(p),
-      !hopper::b_along_k(p), hopper::needs_promotion(p) ? c.promotion_parts() : 0, c.cluster_k,
-      c.tile_m, c.tile_n, c.cluster_m, c.cluster_n, c.stages, c.occupancy, c.pingpong, store.tma,
-      store.pairs, slabs.columns, slabs.buffers);
+      device_dtype_name(c.turned ? p.b : p.a), device_dtype_name(c.turned ? p.a : p.b),
+      device_dtype_name(p.d), !rows_along_k(c, p), !columns_along_k(c, p),
+      hopper::needs_promotion(p) ? c.promotion_parts() : 0, c.cluster_k, c.tile_m, c.tile_n,
+      c.cluster_m, c.cluster_n, c.stages, c.occupancy, c.pingpong, store.tma, store.pairs,
+      slabs.columns, slabs.buffers);
 }
 
-std::string entry_point(const Problem& p) {
+std::string entry_point(const DenseConfig& c, const Problem& p) {
   const bool tma = store_path(p).tma;
   return fmt::format(
       "extern \"C\" __global__ void __launch_bounds__(DenseShape<Config>::kThreads, "
@@ -56,11 +57,11 @@ std::string entry_point(const Problem& p) {
       "      {{tiles_m, tiles_n, batch, splits, k_tiles, group, along_n != 0}}, a_batched, "
       "b_batched,\n"
       "      static_cast<u32>(stage_bytes)}};\n"
-      "  dense_kernel<Config, Epilogue>(&a_map, &b_map, {}, args, shared);\n"
+      "  dense_kernel<Config, Epilogue{}>(&a_map, &b_map, {}, args, shared);\n"
       "}}\n",
       kEntry, tma ? "const __grid_constant__ TensorMap d_map, " : "",
       cuda_epilogue_parameters(p.epilogue), cuda_epilogue_pointers(p.epilogue),
-      tma ? "&d_map" : "nullptr");
+      c.turned ? ", TurnedEpilogue<StoredPart<Config>, Epilogue>" : "", tma ? "&d_map" : "nullptr");
 }
 
 /// A or B, dimension 0 contiguous, read in boxes of a stage's k and `lines` of m or n, or, where m
@@ -90,7 +91,8 @@ TensorMapSpec input_map(Operand operand, const Problem& p, int lines, int tile_l
   return map;
 }
 
-TensorMapSpec output_map(const Problem& p, int columns) {
+/// D, in boxes of a slab: 64 rows and `lines` columns of WGMMA's.
+TensorMapSpec output_map(const DenseConfig& c, const Problem& p, int lines) {
   const std::int64_t size = bits(p.d) / 8;
   TensorMapSpec map;
   map.operand = Operand::d;
@@ -101,10 +103,17 @@ TensorMapSpec output_map(const Problem& p, int columns) {
   map.dims[2] = p.batch;
   map.strides_bytes[1] = p.ldd * size;
   map.strides_bytes[2] = (p.stride_d == 0 ? p.ldd : p.stride_d) * size;
-  map.box[0] = static_cast<std::uint32_t>(columns);
-  map.box[1] = 64;
-  map.swizzle_bytes = columns * static_cast<int>(size);
+  map.box[0] = static_cast<std::uint32_t>(c.turned ? 64 : lines);
+  map.box[1] = static_cast<std::uint32_t>(c.turned ? lines : 64);
+  map.swizzle_bytes = static_cast<int>(map.box[0]) * static_cast<int>(size);
   return map;
+}
+
+/// Clusters' tiles along m, times `factor` and at most `most`.
+MValue tiles_along_m(const DenseConfig& c, std::int64_t factor, std::int64_t most = INT64_MAX) {
+  const std::int64_t rows =
+      c.turned ? std::int64_t{c.tile_n} * c.cluster_n : std::int64_t{c.tile_m} * c.cluster_m;
+  return MValue::tiles_of_m(rows, factor, most);
 }
 
 /// Counters first, which stay zero between runs, then the parts of all tiles.
@@ -116,8 +125,8 @@ void add_workspace(const DenseConfig& c, const Problem& p, const DeviceSpec& dev
   const std::int64_t tiles = most.tiles_m * most.tiles_n * p.batch;
   spec->zeroed_prefix = (tiles * slots * 4 + 255) / 256 * 256;
   const std::int64_t part = std::int64_t{128} * c.accumulators() * 4;
-  spec->workspace_bytes =
-      MValue::tiles_of_m(c.tile_m * c.cluster_m, most.tiles_n * p.batch * slots * c.splits * part);
+  spec->workspace_bytes = tiles_along_m(
+      c, (c.turned ? most.tiles_m : most.tiles_n) * p.batch * slots * c.splits * part);
   spec->workspace_bytes.add = spec->zeroed_prefix;
 }
 
@@ -127,21 +136,22 @@ LaunchSpec launch_of(const DenseConfig& c, const Problem& p, const DeviceSpec& d
   const Grid grid = grid_of(c, p, device, p.m);
   const int blocks = c.cluster_blocks();
   LaunchSpec spec;
-  const std::int64_t rows = std::int64_t{c.tile_m} * c.cluster_m;
+  const std::int64_t tiles_along_n = c.turned ? grid.tiles_m : grid.tiles_n;
   // With parts of k in a cluster a block computes one tile.
   const std::int64_t most = c.cluster_k > 1 ? INT32_MAX : grid.workers * blocks;
-  spec.grid[0] = MValue::tiles_of_m(rows, grid.tiles_n * p.batch * c.splits * blocks, most);
+  spec.grid[0] = tiles_along_m(c, tiles_along_n * p.batch * c.splits * blocks, most);
   spec.block[0] = static_cast<std::uint32_t>(c.threads());
   spec.cluster[0] = static_cast<std::uint32_t>(blocks);
   spec.shared_bytes = static_cast<std::uint32_t>(shared_bytes(c, store, slabs));
   spec.pdl = true;
   add_workspace(c, p, device, &spec);
   auto& args = spec.args;
-  const int box_rows = a_box_rows(c, p);
-  args.push_back(LaunchArg::tensor_map(input_map(Operand::a, p, box_rows, c.tile_m, c.cluster_n)));
+  const Operand rows = c.turned ? Operand::b : Operand::a;
+  const Operand columns = c.turned ? Operand::a : Operand::b;
+  args.push_back(LaunchArg::tensor_map(input_map(rows, p, row_box(c, p), c.tile_m, c.cluster_n)));
   args.push_back(
-      LaunchArg::tensor_map(input_map(Operand::b, p, b_box_columns(c), c.tile_n, c.cluster_m)));
-  if (store.tma) args.push_back(LaunchArg::tensor_map(output_map(p, slabs.columns)));
+      LaunchArg::tensor_map(input_map(columns, p, column_box(c), c.tile_n, c.cluster_m)));
+  if (store.tma) args.push_back(LaunchArg::tensor_map(output_map(c, p, slabs.columns)));
   args.push_back(LaunchArg::pointer(Operand::d));
   args.push_back(LaunchArg::i64(p.ldd));
   args.push_back(LaunchArg::i64(p.stride_d));
@@ -149,12 +159,18 @@ LaunchSpec launch_of(const DenseConfig& c, const Problem& p, const DeviceSpec& d
   args.push_back(LaunchArg::i32(p.n));
   args.push_back(LaunchArg::pointer(Operand::scratch));
   args.push_back(LaunchArg::pointer(Operand::scratch, 0, spec.zeroed_prefix));
-  args.push_back(LaunchArg::i32(MValue::tiles_of_m(rows, 1)));
-  const int columns = hopper::b_along_k(p) ? b_box_columns(c) * c.cluster_m : c.tile_n;
-  const std::int64_t stage_bytes = std::int64_t{128} * (box_rows * c.cluster_n + columns);
+  const LaunchArg along_m = LaunchArg::i32(tiles_along_m(c, 1));
+  const LaunchArg along_n = LaunchArg::i32(tiles_along_n);
+  args.push_back(c.turned ? along_n : along_m);
+  args.push_back(c.turned ? along_m : along_n);
+  const int loaded_columns = columns_along_k(c, p) ? column_box(c) * c.cluster_m : c.tile_n;
+  const std::int64_t stage_bytes =
+      std::int64_t{128} * (row_box(c, p) * c.cluster_n + loaded_columns);
+  const bool rows_batched = (c.turned ? p.stride_b : p.stride_a) != 0;
+  const bool columns_batched = (c.turned ? p.stride_a : p.stride_b) != 0;
   for (const std::int64_t value :
-       {grid.tiles_n, p.batch, std::int64_t{c.splits}, grid.k_tiles, std::int64_t{c.group},
-        std::int64_t{c.along_n}, std::int64_t{p.stride_a != 0}, std::int64_t{p.stride_b != 0},
+       {p.batch, std::int64_t{c.splits}, grid.k_tiles, std::int64_t{c.group},
+        std::int64_t{c.along_n}, std::int64_t{rows_batched}, std::int64_t{columns_batched},
         stage_bytes}) {
     args.push_back(LaunchArg::i32(value));
   }
@@ -192,10 +208,11 @@ class Sm90Dense final : public GemmFamily<DenseConfig> {
     Source source;
     source.entry = kEntry;
     source.text = fmt::format("#define CULET_WGMMA_A {}\n#define CULET_WGMMA_B {}\n",
-                              device_dtype_name(problem.a), device_dtype_name(problem.b)) +
+                              device_dtype_name(c.turned ? problem.b : problem.a),
+                              device_dtype_name(c.turned ? problem.a : problem.b)) +
                   cuda_kernel_text("sm90_dense.cuh", problem.epilogue) +
                   "\nnamespace culet::kernels {\n" + config_struct(c, problem, device) +
-                  cuda_epilogue_struct(problem.epilogue) + entry_point(problem) +
+                  cuda_epilogue_struct(problem.epilogue, c.turned) + entry_point(c, problem) +
                   "}  // namespace culet::kernels\n";
     return source;
   }

@@ -16,18 +16,30 @@ namespace culet::sm90_dense {
 namespace {
 
 struct Shape {
+  bool turned;
   int tile_m, tile_n;
   bool pingpong;
+
+  DenseConfig config(const Problem& p) const {
+    DenseConfig config;
+    config.turned = turned;
+    config.tile_k = tile_k_of(p);
+    config.tile_m = tile_m;
+    config.tile_n = tile_n;
+    config.pingpong = pingpong;
+    return config;
+  }
 };
 
-/// Rounds in which the device computes all tiles.
-std::int64_t rounds(const Shape& shape, const Problem& p, const DeviceSpec& device) {
-  DenseConfig config;
-  config.tile_k = tile_k_of(p);
-  config.tile_m = shape.tile_m;
-  config.tile_n = shape.tile_n;
-  const Grid grid = grid_of(config, p, device, p.m);
-  return (grid.pieces + grid.workers - 1) / grid.workers;
+/// Rounds in which the device computes all tiles, in clusters of one block or of eight, which get
+/// fewer multiprocessors.
+std::int64_t rounds(const Shape& shape, const Problem& p, const DeviceSpec& device,
+                    bool of_eight = false) {
+  DenseConfig config = shape.config(p);
+  const std::int64_t tiles = grid_of(config, p, device, p.m).pieces;
+  if (of_eight) config.cluster_m = 8;
+  const std::int64_t blocks = grid_of(config, p, device, p.m).workers * config.cluster_blocks();
+  return (tiles + blocks - 1) / blocks;
 }
 
 /// Every tile within the registers that can be the best. Widths go in steps of eight, because that
@@ -35,7 +47,8 @@ std::int64_t rounds(const Shape& shape, const Problem& p, const DeviceSpec& devi
 /// of those that need the same number of rounds the narrowest computes least padding. Multiples of
 /// 32 stay in any case. Below 64 they pay only where n is small: shared memory cannot feed the
 /// tensor cores then.
-std::vector<Shape> shapes(const Problem& problem, const DeviceSpec& device) {
+void add_shapes(bool turned, const Problem& problem, const DeviceSpec& device,
+                std::vector<Shape>* all) {
   struct Kind {
     int tile_m;
     bool pingpong;
@@ -43,15 +56,27 @@ std::vector<Shape> shapes(const Problem& problem, const DeviceSpec& device) {
   };
   constexpr Kind kKinds[] = {{64, false, 32, 256},  {128, false, 64, 256}, {192, false, 96, 200},
                              {256, false, 64, 192}, {64, true, 96, 256},   {128, true, 64, 192}};
-  std::vector<Shape> all;
   for (const Kind& kind : kKinds) {
     for (int n = kind.narrowest; n <= kind.widest; n += 8) {
-      const Shape shape{kind.tile_m, n, kind.pingpong};
-      const Shape narrower{kind.tile_m, n - 8, kind.pingpong};
-      if (n % 32 == 0 || rounds(shape, problem, device) < rounds(narrower, problem, device)) {
-        all.push_back(shape);
-      }
+      const Shape shape{turned, kind.tile_m, n, kind.pingpong};
+      const Shape narrower{turned, kind.tile_m, n - 8, kind.pingpong};
+      const bool fewer =
+          rounds(shape, problem, device) < rounds(narrower, problem, device) ||
+          rounds(shape, problem, device, true) < rounds(narrower, problem, device, true);
+      if (n % 32 == 0 || fewer) all->push_back(shape);
     }
+  }
+}
+
+/// Turned round, tiles fit m in steps of eight instead of 64, which is worth trying where rounding
+/// up to 64 costs more than 2 %.
+std::vector<Shape> shapes(const Problem& problem, const DeviceSpec& device) {
+  std::vector<Shape> all;
+  add_shapes(false, problem, device, &all);
+  const std::int64_t rounded = (problem.m + 63) / 64 * 64;
+  const StorePath store = store_path(problem);
+  if ((rounded - problem.m) * 50 > problem.m && store.tma && store.element == 2) {
+    add_shapes(true, problem, device, &all);
   }
   return all;
 }
@@ -60,10 +85,10 @@ std::vector<Shape> shapes(const Problem& problem, const DeviceSpec& device) {
 /// spill (ptxas 13.0: 128x144 and 128x160 ping-pong and 256x160 do, 128x136 does not).
 bool spills(const DenseConfig& config, const Problem& problem) {
   const auto& operands = problem.epilogue.operands();
-  const bool by_row = std::any_of(operands.begin(), operands.end(), [](const auto& operand) {
-    return operand.index == EpilogueIndex::row;
+  const bool by_row = std::any_of(operands.begin(), operands.end(), [&](const auto& operand) {
+    return operand.index == (config.turned ? EpilogueIndex::column : EpilogueIndex::row);
   });
-  if (by_row && config.accumulators() > 136) return true;
+  if (by_row && config.accumulators() > (config.turned ? 112 : 136)) return true;
   // With as many sums as registers allow, the producer has too few for the many boxes of an operand
   // contiguous in m or n.
   const bool across = !hopper::a_along_k(problem) || !hopper::b_along_k(problem);
@@ -79,18 +104,15 @@ struct Cluster {
 };
 
 /// Clusters worth trying. Where a single round of tiles leaves multiprocessors idle, clusters may
-/// also split k. Four blocks that share operands can be asked for by name: at 256x4096x4096 they
-/// were slower than two (H200, 2026-11-30).
+/// also split k.
 std::vector<Cluster> clusters(const Shape& shape, const Problem& problem,
                               const DeviceSpec& device) {
-  std::vector<Cluster> all = {{1, 1, 1}, {2, 1, 1}, {1, 2, 1}};
+  std::vector<Cluster> all = {{1, 1, 1}, {2, 1, 1}, {1, 2, 1}, {2, 2, 1},
+                              {4, 1, 1}, {1, 4, 1}, {4, 2, 1}, {2, 4, 1}};
   if (shape.pingpong || rounds(shape, problem, device) > 1) return all;
   for (const Cluster& sharing : {Cluster{1, 1, 1}, Cluster{2, 1, 1}, Cluster{1, 2, 1}}) {
     for (int k = 2; k * sharing.m * sharing.n <= 4; ++k) {
-      DenseConfig config;
-      config.tile_k = tile_k_of(problem);
-      config.tile_m = shape.tile_m;
-      config.tile_n = shape.tile_n;
+      DenseConfig config = shape.config(problem);
       config.cluster_m = sharing.m;
       config.cluster_n = sharing.n;
       config.cluster_k = k;
@@ -149,24 +171,23 @@ std::vector<std::pair<bool, int>> rasters(const DenseConfig& config, const Probl
 std::vector<DenseConfig> space(const Problem& problem, const DeviceSpec& device) {
   std::vector<DenseConfig> all;
   const StorePath store = store_path(problem);
-  const std::int64_t rows = problem.m_range.high;
   for (const Shape& shape : shapes(problem, device)) {
-    if (too_large(shape.tile_m, rows, 64) || too_large(shape.tile_n, problem.n, 32)) continue;
+    const DenseConfig base = shape.config(problem);
+    const std::int64_t rows = rows_of(base, problem, problem.m_range.high);
+    const std::int64_t columns = columns_of(base, problem, problem.m_range.high);
+    if (too_large(shape.tile_m, rows, 64) || too_large(shape.tile_n, columns, 32)) continue;
     for (const auto& [cluster_m, cluster_n, cluster_k] : clusters(shape, problem, device)) {
       // Not more of a cluster than there are tiles.
       if (rows <= std::int64_t{shape.tile_m} * (cluster_m - 1)) continue;
       // A that does not fill a tile is read in a smaller box, and is no burden to share.
-      if (cluster_n > 1 && (problem.n <= shape.tile_n || rows < shape.tile_m)) continue;
+      if (columns <= std::int64_t{shape.tile_n} * (cluster_n - 1)) continue;
+      if (cluster_n > 1 && rows < shape.tile_m) continue;
       for (const int occupancy : {1, 2}) {
         // Two blocks a multiprocessor: for small tiles, one stores while the other multiplies.
         if (occupancy == 2 && (shape.tile_m > 64 || shape.tile_n > 128 || shape.pingpong)) continue;
         // ... but there must be two for each: else it only halves the ring.
         if (occupancy == 2 && rounds(shape, problem, device) == 1) continue;
-        DenseConfig config;
-        config.tile_k = tile_k_of(problem);
-        config.tile_m = shape.tile_m;
-        config.tile_n = shape.tile_n;
-        config.pingpong = shape.pingpong;
+        DenseConfig config = base;
         config.cluster_m = cluster_m;
         config.cluster_n = cluster_n;
         config.cluster_k = cluster_k;
@@ -192,7 +213,7 @@ double dram_read_bytes(const DenseConfig& config, const Problem& problem,
   const Grid grid = grid_of(config, problem, device, problem.m);
   const double row_bytes = bits(problem.a) / 8.0 * static_cast<double>(problem.k);
   const auto count = [](std::int64_t x) { return static_cast<double>(x); };
-  const double a = count(problem.m) * row_bytes, b = count(problem.n) * row_bytes;
+  const double a = count(problem.m) * row_bytes, b = count(problem.n) * row_bytes;  // of a batch
   const double a_all = a * (problem.stride_a == 0 ? 1.0 : count(problem.batch));
   const double b_all = b * (problem.stride_b == 0 ? 1.0 : count(problem.batch));
   const double once = a_all + b_all;

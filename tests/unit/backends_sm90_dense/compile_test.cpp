@@ -45,6 +45,13 @@ const Case kCases[] = {
     // Widths that are odd multiples of eight, and the widest tile of three consumers.
     {kPlain, "tile=128x168x64 cluster=2x1 stages=5 schedule=pingpong raster=m"},
     {kPlain, "tile=192x200x64 cluster=1x2 stages=4 schedule=cooperative raster=m"},
+    // Turned round.
+    {"777x4096x4096:bf16",
+     "tile=200x128x64 wide=b cluster=2x4 stages=4 schedule=cooperative raster=m"},
+    {"777x4096x4096:bf16",
+     "tile=112x256x64 wide=b cluster=4x2 stages=4 schedule=cooperative raster=m"},
+    {"777x4096x4096:bf16:epi=\"gelu(acc + bias[n]) + c[m,n]\"",
+     "tile=112x128x64 wide=b cluster=1x1 stages=5 schedule=pingpong raster=m"},
     // The other layouts of 16-bit operands.
     {"4096x4096x4096:bf16:layout=nn",
      "tile=128x256x64 cluster=1x2 stages=4 schedule=cooperative raster=m"},

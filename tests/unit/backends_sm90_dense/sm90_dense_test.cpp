@@ -62,11 +62,14 @@ TEST(Sm90DenseSupports, NamesTheRule) {
 }
 
 TEST(Sm90DenseConfig, TextRoundTrips) {
+  bool turned = false;
   for (const auto& c : sm90_dense::space(problem("1000x1000x4096:bf16"), h200())) {
+    turned |= c.turned;
     const auto again = sm90_dense::DenseConfig::parse(c.config());
     ASSERT_TRUE(again) << c.config().text() << ": " << again.error().message;
     EXPECT_EQ(again->config(), c.config());
   }
+  EXPECT_TRUE(turned);
 }
 
 TEST(Sm90DenseConfig, RefusesWhatTheKernelCannotDo) {
@@ -81,7 +84,7 @@ TEST(Sm90DenseConfig, RefusesWhatTheKernelCannotDo) {
   EXPECT_FALSE(parse("tile=192x256x64 cluster=1x1 stages=4 schedule=cooperative raster=m"));
   EXPECT_TRUE(parse("tile=64x128x64 cluster=4x1 stages=4 schedule=cooperative raster=m"));
   EXPECT_TRUE(parse("tile=64x128x64 cluster=2x2 stages=4 schedule=cooperative raster=m"));
-  EXPECT_FALSE(parse("tile=128x256x64 cluster=4x2 stages=4 schedule=cooperative raster=m"));
+  EXPECT_FALSE(parse("tile=128x256x64 cluster=4x4 stages=4 schedule=cooperative raster=m"));
   EXPECT_FALSE(parse("tile=128x256x64 cluster=3x1 stages=4 schedule=cooperative raster=m"));
   EXPECT_TRUE(parse("tile=128x168x64 cluster=1x2 stages=4 schedule=pingpong raster=m"));
   EXPECT_TRUE(parse("tile=128x192x64 cluster=2x1x3 stages=4 schedule=cooperative raster=m"));
@@ -90,6 +93,9 @@ TEST(Sm90DenseConfig, RefusesWhatTheKernelCannotDo) {
   EXPECT_FALSE(
       parse("tile=128x128x64 cluster=1x1x2 stages=4 schedule=cooperative raster=m splits=2"));
   EXPECT_FALSE(parse("tile=128x256x64 cluster=4x1x4 stages=4 schedule=cooperative raster=m"));
+  EXPECT_TRUE(parse("tile=136x128x64 wide=b cluster=4x2 stages=4 schedule=cooperative raster=m"));
+  EXPECT_FALSE(parse("tile=128x136x64 wide=b cluster=1x1 stages=4 schedule=cooperative raster=m"));
+  EXPECT_FALSE(parse("tile=128x128x64 wide=c cluster=1x1 stages=4 schedule=cooperative raster=m"));
   EXPECT_FALSE(parse("tile=128x172x64 cluster=1x2 stages=4 schedule=pingpong raster=m"));
   EXPECT_FALSE(parse("tile=128x256x64 cluster=1x1 stages=4 schedule=serial raster=m"));
   EXPECT_FALSE(parse("tile=128x256x64 cluster=1x1 stages=0 schedule=cooperative raster=m"));
