@@ -40,15 +40,21 @@ double promotion_efficiency(const DenseConfig& c, const Problem& p) {
 constexpr double kSharedOverlap = 0.75;
 
 /// A stage takes a block at least this long, however small it is: four dependent instructions and
-/// the hand-over (64x32 and 64x64 tiles at 16x4096x4096, less the time of a launch).
-constexpr double kStageSeconds = 1.9e-7;
-/// What of it the model sees already, as loads through L2 at 75 GB/s a multiprocessor.
-constexpr double kLoadBytesPerSecond = 75e9;
+/// the hand-over.
+constexpr double kStageSeconds = 1.2e-7;
+/// What of it the model sees already, as loads through L2.
+constexpr double kLoadBytesPerSecond = 115e9;
 
-/// A multiprocessor takes 64 bytes a clock from L2, 13.5 TB/s all of them, multicast or not; in
-/// terms of the 10 TB/s that the device data state of L2. 256x4096x4096 in 64x128 tiles takes in 24
-/// KB a stage and loads 16 KB in clusters of two, 12 in clusters of four, which were no faster.
-constexpr double kIngest = 0.74;
+/// What all multiprocessors take in, 15 TB/s, and what L2 answers, in terms of the 10 TB/s that the
+/// device data state of L2: 64x64 tiles at 128x4096x4096 and 64x128 at 256x4096x4096, alone and in
+/// clusters of two, which take in as much (H200, 2026-11-30).
+constexpr double kIngest = 0.65;
+
+/// A cluster starts when all of its blocks can, and they wait for each other.
+double cluster_seconds(const DenseConfig& c) {
+  const int blocks = c.cluster_blocks();
+  return blocks == 1 ? 0 : blocks == 2 ? 2e-7 : blocks <= 4 ? 8e-7 : 1.4e-6;
+}
 
 /// A ring of three stages does not quite cover the latency of memory: 256x192 with three stages
 /// fell behind 128x192 with five by 5 % (H200, 8192^3, 2026-11-29).
@@ -142,7 +148,7 @@ std::optional<Features> features_of(const DenseConfig& c, const Problem& p,
   const double stage_lines = (tiles / c.splits) * blocks * count(grid.k_tiles) * 128.0;
   // What blocks share crosses L2's ports once, but enters every multiprocessor.
   const double delivered =
-      stage_lines * std::max(stage_reads, kIngest * (a_rows * c.cluster_n + c.tile_n));
+      stage_lines * kIngest * std::max(stage_reads, a_rows * c.cluster_n + c.tile_n);
   f.l2_bytes = delivered + d_bytes + operand_bytes;
   // Stages are written once; WGMMA reads 64 rows of A and all of B for every 64 rows.
   f.shared_bytes =
@@ -153,7 +159,7 @@ std::optional<Features> features_of(const DenseConfig& c, const Problem& p,
   const double waves = std::ceil(f.tiles / std::max(f.slots, 1.0));
   const double stages = waves / c.occupancy * count(grid.k_tiles) / c.splits / c.cluster_k;
   f.extra_seconds =
-      waves * tile_overhead_seconds(c, p) +
+      waves * tile_overhead_seconds(c, p) + cluster_seconds(c) +
       stages * std::max(0.0, kStageSeconds - stage_reads * 128.0 / kLoadBytesPerSecond);
   if (!is_preferred_walk(c, p, device)) {
     // What the walk is worth is small and uncertain (5 % at most at 4096^3), and it costs no

@@ -238,7 +238,11 @@ TEST(Sm90DenseRanking, KnownWinnersAreNearTheTop) {
        {Known{"4096x4096x4096:bf16", {"128x128x64 cluster=2x1", "128x256x64"}},
         Known{"2048x6144x4096:bf16", {"128x192x64", "128x256x64"}},
         Known{"8192x8192x8192:bf16", {"128x192x64", "128x256x64"}},
-        Known{"64x28672x4096:bf16", {"64x256x64", "64x128x64 cluster=1x1 stages=4"}}}) {
+        Known{"128x4096x4096:bf16", {"128x64x64 cluster=1x1x2", "64x64x64 cluster=1x1"}},
+        Known{"128x6144x4096:bf16", {"64x96x64 cluster=1x1"}},
+        Known{"256x4096x4096:bf16", {"64x128x64 cluster=1x1", "64x128x64 cluster=2x1"}},
+        Known{"512x4096x4096:bf16", {"128x128x64 cluster=1x1", "128x128x64 cluster=1x2"}},
+        Known{"777x3336x3336:bf16", {"200x128x64 wide=b"}}}) {
     const Problem p = problem(known.problem);
     std::vector<std::pair<double, std::string>> order;
     for (const Config& config : backend->configs(p, device)) {
