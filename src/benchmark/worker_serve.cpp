@@ -70,18 +70,20 @@ double data_bytes() {
   return 0;
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kLimitsMemory = false;  // the sanitizers' shadow memory counts as well
+#else
+constexpr bool kLimitsMemory = true;
+#endif
+
 /// A candidate that allocates without bound meets this limit long before the machine is out of
 /// memory. Not on a GPU: what its driver maps counts, too.
 void limit_memory(const DeviceSpec& device, double allowed) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  (void)device, (void)allowed;  // their shadow memory counts as well
-#else
   rlimit limit{};
-  if (device.is_cuda() || getrlimit(RLIMIT_DATA, &limit) != 0) return;
+  if (!kLimitsMemory || device.is_cuda() || getrlimit(RLIMIT_DATA, &limit) != 0) return;
   const double bytes = data_bytes() + allowed + kSlackBytes + kSlackBytesPerThread * device.threads;
   limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, static_cast<rlim_t>(bytes));
   (void)setrlimit(RLIMIT_DATA, &limit);
-#endif
 }
 
 /// A crash is an ordinary end here: no core file, also where a program takes them (limit 1).
