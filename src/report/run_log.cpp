@@ -7,11 +7,14 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cmath>
+#include <csignal>
+#include <ctime>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -74,6 +77,24 @@ Error trouble_with(const std::string& path, int code) {
           {}};
 }
 
+/// write(), but a pipe that nobody reads any more is an error and not the end of the process.
+ssize_t write_to(int fd, std::string_view bytes) {
+  sigset_t pipe, before, pending;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  sigpending(&pending);
+  pthread_sigmask(SIG_BLOCK, &pipe, &before);
+  const ssize_t count = ::write(fd, bytes.data(), bytes.size());
+  const int code = errno;
+  if (count < 0 && code == EPIPE && sigismember(&pending, SIGPIPE) == 0) {
+    const timespec at_once{};
+    sigtimedwait(&pipe, nullptr, &at_once);  // takes the signal back
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = code;
+  return count;
+}
+
 }  // namespace
 
 struct RunLog::Impl {
@@ -100,7 +121,7 @@ void RunLog::Impl::write(const json& event) {
   const std::string line = whole.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
   std::string_view left = line;
   while (!left.empty()) {  // once, unless the disk is full or a pipe takes less
-    const ssize_t count = ::write(fd, left.data(), left.size());
+    const ssize_t count = write_to(fd, left);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) {
       const int code = errno;

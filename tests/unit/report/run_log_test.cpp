@@ -4,11 +4,13 @@
 // Every event is one whole line of JSON, whoever else writes to the file.
 #include "culet/run_log.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -194,6 +196,22 @@ TEST_F(Log, ADiskThatIsFullIsSaidAtTheStartAndKept) {
   const auto begun = (*other)->run_started(tuner, {});
   ASSERT_FALSE(begun);
   EXPECT_EQ(begun.error().code, ErrorCode::io);
+}
+
+TEST_F(Log, APipeWhoseReaderIsGoneEndsTheLogAndNotTheProcess) {
+  ASSERT_EQ(mkfifo(file().c_str(), 0600), 0);
+  const int reader = ::open(file().c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  auto log = RunLog::open(file());
+  ASSERT_TRUE(log) << log.error().message;
+  (*log)->warning("read");
+  EXPECT_EQ((*log)->trouble(), "");
+  ::close(reader);
+  (*log)->warning("not read");
+  EXPECT_EQ((*log)->trouble(), "cannot write '" + file() + "': Broken pipe");
+  sigset_t pending;
+  sigpending(&pending);
+  EXPECT_EQ(sigismember(&pending, SIGPIPE), 0);
 }
 
 }  // namespace
