@@ -166,6 +166,13 @@ Result<std::unique_ptr<RunLog>> open_log(const Arguments& arguments) {
     return fail(log.error().code,
                 fmt::format("{}: {}", arguments.log ? "--log" : "CULET_LOG", log.error().message));
   }
+  // The report would take the place of this log and of all that was in the file.
+  std::error_code ignored;
+  if (!arguments.output.empty() && std::filesystem::is_regular_file(path, ignored) &&
+      std::filesystem::equivalent(path, arguments.output, ignored)) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("--output: '{}' is the log", shown(arguments.output)));
+  }
   return log;
 }
 

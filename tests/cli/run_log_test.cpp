@@ -111,5 +111,14 @@ TEST_F(RunLogCli, APlaceThatCannotBeWrittenEndsBeforeAnythingIsTuned) {
   expect_error(run(quick({"tune", "8x8x8:f32", "--log", ""})), 2, "--log: the value is empty");
 }
 
+TEST_F(RunLogCli, AReportDoesNotTakeItsPlace) {
+  const std::string log = file("runs.jsonl");
+  ASSERT_EQ(run(quick({"tune", "8x8x8:f32", "--log", log})).status, 0);
+  const std::string before = read(log);
+  expect_error(run(quick({"tune", "8x8x8:f32", "-o", log}), {{"CULET_LOG", log}}), 2,
+               "--output: '" + log + "' is the log");
+  EXPECT_EQ(read(log), before);
+}
+
 }  // namespace
 }  // namespace culet::testing_cli
