@@ -97,6 +97,7 @@ Result<Artifact> Compiler::Impl::find_or_compile(const Request& request) {
   }
   const auto lock = cache->lock_code(request.how->key, request.cancelled);
   if (request.cancelled()) {
+    request.how->from = CodeFrom::awaited;
     return fail(ErrorCode::interrupted, request.source.entry + ": stopped before it was compiled");
   }
   // Whoever had the lock has published what it compiled.

@@ -171,6 +171,7 @@ TEST_F(Processes, WaitingCanBeCancelledByOneOfTwoThreads) {
     ASSERT_FALSE(artifact);
     EXPECT_EQ(artifact.error().code, ErrorCode::interrupted);
     EXPECT_NE(how.error, "");
+    EXPECT_EQ(how.from, CodeFrom::awaited) << "nothing was compiled";
     EXPECT_LT(Clock::now() - begin, std::chrono::seconds(30));
     // The other one still waits.
     std::ofstream(file("go")) << "go";
