@@ -126,9 +126,16 @@ def tune_repeatedly(culet, args, problems, folder):
             if args.budget and runs[-1][1] > left:
                 print(f"the budget allows {number} of {args.runs} runs", file=sys.stderr)
                 break
-            culet.forget_measurements()
         start = time.monotonic()
-        document = culet.tune(problems, os.path.join(folder, f"run{number}.json"))
+        try:
+            if runs:
+                culet.forget_measurements()
+            document = culet.tune(problems, os.path.join(folder, f"run{number}.json"))
+        except Failed as error:
+            if len(runs) < 2:
+                raise
+            print(f"repeat.py: run {number}: {error}; the {number} before count", file=sys.stderr)
+            break
         seconds = time.monotonic() - start
         runs.append((document, seconds))
         counts = document["counts"]
@@ -147,7 +154,11 @@ def race_choices(culet, args, choices):
         for number in range(args.races):
             # In another order each time, though rounds alternate theirs already.
             order = list(found) if number % 2 == 0 else list(reversed(found))
-            times = culet.race(problem, order)
+            try:
+                times = culet.race(problem, order)
+            except Failed as error:  # its choices then have no time; the others do
+                print(f"repeat.py: {error}", file=sys.stderr)
+                times = dict.fromkeys(found)
             races.append({candidate: times[candidate] for candidate in found})
         ratios[problem] = ratios_of(races)
     return ratios
@@ -199,6 +210,10 @@ def parse(argv):
     args = parser.parse_args(argv)
     if args.runs < 2 or args.races < 1:
         parser.error("--runs: at least 2; --races: at least 1")
+    if not 0 <= args.slack < 1 or args.budget < 0:
+        parser.error("--slack: 0 to 1; --budget: seconds")
+    if args.output and (os.path.isdir(args.output) or not os.access(os.path.dirname(args.output) or ".", os.W_OK)):
+        parser.error(f"--output: '{args.output}' cannot be written")  # better known now than after all runs
     if not args.problems and not args.shapes:
         parser.error("which problems? --shapes FILE or PROBLEM...")
     return args
@@ -216,9 +231,9 @@ def main(argv=None):
             extra += [f"--{name}", getattr(args, name)]
     with tempfile.TemporaryDirectory(prefix="culet-repeat-") as temporary:
         folder = args.keep or temporary
-        os.makedirs(folder, exist_ok=True)
         culet = Culet(args.culet, os.path.join(temporary, "store"), args.device, extra)
         try:
+            os.makedirs(folder, exist_ok=True)
             runs = tune_repeatedly(culet, args, problems, folder)
             if len(runs) < 2:
                 raise Failed("one run only: nothing to compare")

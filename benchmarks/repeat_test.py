@@ -101,6 +101,47 @@ class Program(unittest.TestCase):
         self.assertEqual((status, document), (1, None))
         self.assertIn("problem 5x6:f32", err)
 
+    def test_what_cannot_be_is_refused_before_the_first_run(self):
+        for wrong in (["-o", "/no/such/folder/x"], ["-o", "/"], ["--slack", "nan"], ["--slack", "-1"], ["--budget", "-1"],
+                      ["--runs", "1"]):
+            with self.subTest(wrong), self.assertRaises(SystemExit) as ended:
+                self.run_it("5x6x7:f32", *wrong)
+            self.assertEqual(ended.exception.code, 2)
+        status, _, err = self.run_it("5x6x7:f32", "--keep", "/dev/null/x")
+        self.assertEqual((status, err.count("\n")), (1, 1))
+
+
+class Failing(repeat.Culet):
+    """Fails at the third tuning run and in every race."""
+
+    def __init__(self):
+        super().__init__("", "", "", [])
+        self.tuned = 0
+
+    def tune(self, problems, file):
+        self.tuned += 1
+        if self.tuned == 3:
+            raise repeat.Failed("the third")
+        return {"reports": [report("p", "ab"[self.tuned - 1])], "counts": {"compiled": 0, "timed": 1}}
+
+    def forget_measurements(self):
+        pass
+
+    def race(self, problem, candidates):
+        raise repeat.Failed("no race")
+
+
+class Failures(unittest.TestCase):
+    def test_what_was_measured_before_counts(self):
+        culet, args = Failing(), repeat.parse(["p", "--runs", "5"])
+        with contextlib.redirect_stderr(io.StringIO()) as err:
+            runs = repeat.tune_repeatedly(culet, args, ["p"], "")
+            self.assertEqual(len(runs), 2)
+            choices = repeat.by_choice([repeat.choices_of(document["reports"]) for document, _ in runs])
+            ratios = repeat.race_choices(culet, args, choices)
+        self.assertEqual(repeat.summarise(choices, ratios, 0.01)["same_time"], 0.5)
+        self.assertIn("the third", err.getvalue())
+
 
 if __name__ == "__main__":
     if len(sys.argv) > 1 and not sys.argv[1].startswith("-"):
