@@ -98,6 +98,8 @@ double tile_efficiency(const View& v) {
 /// of the same weights in one pass came from the cache.
 double row_reading(const View& v) {
   const bool packs = v.c.columns == Columnwise::pack;
+  // So few rows that every one is a stream of its own, from panel to panel.
+  if (!packs && v.kc <= 16) return v.kc <= 8 ? 0.75 : 0.9;
   const double run = (packs ? std::min(v.nc, v.cols) : v.c.nr) * v.element;
   double factor = run >= 1024 ? 1 : run >= 384 ? 1.02 : run >= 256 ? 1.1 : run >= 192 ? 1.15 : 1.25;
   if (!packs) {

@@ -120,9 +120,12 @@ Result<TileConfig> TileConfig::parse(const Config& config) {
     return out;
   }
   const auto block = config.get_dims("block");
-  if (block.size() != 3 || block[0] % out.mr != 0 || block[1] % out.nr != 0 || block[2] % 32 != 0) {
-    return fail(ErrorCode::invalid_argument,
-                "cpu_tile: block must be MCxNCxKC, multiples of the tile and of 32");
+  const int k_step = out.math == Math::f32 ? 8 : 32;
+  if (block.size() != 3 || block[0] % out.mr != 0 || block[1] % out.nr != 0 ||
+      block[2] % k_step != 0) {
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("cpu_tile: block must be MCxNCxKC, multiples of the tile and of {}", k_step));
   }
   out.blocking = {block[2], block[0], block[1]};
   out.unroll = static_cast<int>(std::clamp<std::int64_t>(config.get_int("unroll", 4), 1, 16));
