@@ -353,7 +353,7 @@ Options parse(int argc, char** argv) {
     else if (name == "--candidate")
       options.candidate = value;
     else if (name == "--runs")
-      options.runs = std::max(1, std::atoi(value.c_str()));
+      options.runs = std::atoi(value.c_str());
     else if (name == "--fill")
       options.fill = std::atoi(value.c_str());
     else if (name == "--store")
@@ -365,6 +365,7 @@ Options parse(int argc, char** argv) {
     else
       usage();
   }
+  if (options.runs < 1 || options.fill < 0) usage();
   return options;
 }
 
