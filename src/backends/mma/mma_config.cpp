@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <tuple>
 
 namespace culet::mma {
@@ -21,6 +22,8 @@ std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; 
 
 /// More than any shape where copying operands pays, and pieces of 16 bytes are counted in 32 bits.
 constexpr std::int64_t kMostPackedBytes = std::int64_t{1} << 32;
+/// Bytes of a row are counted in 31 bits, padding included.
+constexpr std::int64_t kMostPackedRowBytes = INT32_MAX - 256;
 
 bool power_of_two(std::int64_t x) { return x > 0 && (x & (x - 1)) == 0; }
 
@@ -264,6 +267,10 @@ std::string config_error(const MmaConfig& c, const Problem& p, const DeviceSpec&
   const std::int64_t packed = packed_a_bytes_of_tile(c, p) * grid.tiles_m + packed_b_bytes(c, p);
   if (packed > kMostPackedBytes) {
     return fmt::format("pack: {} bytes exceed {}", packed, kMostPackedBytes);
+  }
+  const std::int64_t row = std::max({p.m_range.high, p.n, p.k}) * bits(p.a) / 8;
+  if ((c.pack_a || c.pack_b) && row > kMostPackedRowBytes) {
+    return fmt::format("pack: a row of {} bytes exceeds {}", row, kMostPackedRowBytes);
   }
   if (grid.pieces > INT32_MAX) return fmt::format("{} tiles: more than 2^31", grid.pieces);
   return {};

@@ -167,6 +167,19 @@ TEST(Mma, PacksOnlyWhatNeedsItAndIsReadOften) {
   EXPECT_EQ(packs("512x512x512:bf16:layout=nt"), (Set{""}));
 }
 
+TEST(Mma, RowsTooLongToCountInBytesAreNotPacked) {
+  const DeviceSpec device = preset("h200");
+  const auto error = [&](const char* text, const char* config) {
+    const auto c = mma::MmaConfig::parse(Config::parse(config).value());
+    return mma::config_error(*c, problem(text), device);
+  };
+  const char* packed = "tile=64x64x64 warps=2x2 raster=m pack=b";
+  EXPECT_EQ(error("1x1x1000000001:bf16", packed), "");
+  EXPECT_NE(error("1x1x1073741825:bf16", packed).find("a row of 2147483650 bytes"),
+            std::string::npos);
+  EXPECT_EQ(error("1x1x1073741825:bf16", "tile=64x64x64 warps=2x2 raster=m"), "");
+}
+
 TEST(Mma, PackedOperandsHaveTheirPlaceInTheWorkspace) {
   const auto backend = make_mma_backend();
   const auto& family = dynamic_cast<const KernelFamily&>(*backend);
