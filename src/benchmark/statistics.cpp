@@ -56,9 +56,10 @@ std::vector<double> shared_drift(const std::vector<std::vector<double>>& times) 
     for (std::size_t r = 0; r < count; ++r) {
       ratios.clear();
       for (std::size_t i = 0; i < times.size(); ++i) {
-        if (r < times[i].size()) ratios.push_back(times[i][r] / typical[i]);
+        if (r < times[i].size() && typical[i] > 0) ratios.push_back(times[i][r] / typical[i]);
       }
       drift[r] = ratios.size() < kFewest ? 1.0 : median_of(ratios);
+      if (!(drift[r] > 0)) drift[r] = 1.0;  // times below the clock's resolution
     }
   }
   return drift;

@@ -92,6 +92,9 @@ TEST(Statistics, DriftIsWhatAllOfARoundShare) {
   const auto two = shared_drift({{1.0, 1.2, 1.0}, {2.0, 2.4, 2.0}, {3.0}});
   EXPECT_NEAR(two[1], 1.2, 1e-9);
   EXPECT_TRUE(shared_drift({}).empty());
+  // Times of zero, below a clock's resolution, tell nothing and divide nothing.
+  EXPECT_EQ(shared_drift({{0, 0}, {0, 0}, {1.0, 1.0}}), (std::vector<double>{1, 1}));
+  for (const double factor : shared_drift({{1.0, 0}, {2.0, 0}, {1.0, 0}})) EXPECT_GT(factor, 0);
 }
 
 TEST(Statistics, EachDeviceHasItsStatistic) {
