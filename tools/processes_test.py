@@ -201,11 +201,13 @@ def main():
     parser.add_argument("--order", choices=("same", "own"), default="same")
     parser.add_argument("--ratio", type=float, default=1.3, help="how much longer they may take than one process")
     options = parser.parse_args()
+    if options.processes < 1 or options.problems < 1:
+        parser.error("--processes and --problems: at least 1")
     options.program = os.path.abspath(options.program)
     with tempfile.TemporaryDirectory(prefix="culet-processes-") as folder:
         try:
             Harness(options, folder).run()
-        except Failed as failure:
+        except (Failed, OSError) as failure:
             print(f"FAILED: {failure}", file=sys.stderr)
             return 1
     print("all of it holds")
