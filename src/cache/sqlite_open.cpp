@@ -121,7 +121,15 @@ Database* SqliteCache::database() {
 }
 
 void SqliteCache::settle(DbStatus status, std::string_view doing) {
-  if (status == DbStatus::row || status == DbStatus::done) return;
+  if (status == DbStatus::row || status == DbStatus::done) {
+    // SQLite goes on writing to a file that has no name any more.
+    if (doing == "write" && !database_->is_at(path_)) {
+      warn_once("gone", fmt::format("cache: {} was removed or replaced while it was open: what is "
+                                    "added to it now is lost",
+                                    path_));
+    }
+    return;
+  }
   const std::string message = database_->message();
   if (status == DbStatus::failed) {
     warn_once(std::string(doing),

@@ -104,6 +104,19 @@ TEST_F(Places, ReadOnlyIsReadWithOneWarning) {
       true));
 }
 
+TEST_F(Places, RemovedWhileOpenIsOneWarning) {
+  const auto cache = must_open(path());
+  fill(*cache, 3);
+  EXPECT_EQ(cache->take_warning(), "");
+  for (const auto& entry : fs::directory_iterator(path())) fs::remove_all(entry);
+  fill(*cache, 5);
+  EXPECT_EQ(cache->take_warning(), "cache: " + file() +
+                                       " was removed or replaced while it was open: what is added "
+                                       "to it now is lost");
+  EXPECT_EQ(cache->take_warning(), "") << "one warning";
+  EXPECT_FALSE(fs::exists(file()));
+}
+
 TEST_F(Places, ReadOnlyWhileAnotherWrites) {
   const auto writer = must_open(path());
   fill(*writer, 5);  // in the log, not yet in the file
