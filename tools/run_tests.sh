@@ -22,6 +22,7 @@ for name in $(env | sed -n 's/^\(CULET_[A-Z_]*\)=.*/\1/p'); do unset "$name"; do
 # Of the address-sanitizer build: its leak checker crashes on the thread-local storage of a libgomp that was opened at
 # run time (as oneDNN's is), so that storage is left out, and with it what hangs on nothing else (dlerror's last text).
 export LSAN_OPTIONS="${LSAN_OPTIONS:-use_tls=0:print_suppressions=0:suppressions=$(pwd)/tools/lsan.supp}"
+export TSAN_OPTIONS="${TSAN_OPTIONS:-suppressions=$(pwd)/tools/tsan.supp}"
 
 ctest --test-dir "$folder" --parallel "$jobs" --output-on-failure --no-tests=error --timeout 600 \
   --output-junit "$(pwd)/$results" "$@"

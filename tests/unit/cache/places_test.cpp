@@ -413,7 +413,9 @@ TEST_F(Places, LookUpAmongAHundredThousandSelections) {
   }
   std::sort(times.begin(), times.end());
   RecordProperty("median_us", std::to_string(times[times.size() / 2] * 1e6));
+#if !defined(__SANITIZE_THREAD__)  // which makes all code five to fifteen times slower
   EXPECT_LT(times[times.size() / 2], 0.2e-3);
+#endif
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ TEST(CpuInfo, ProbeIsPlausibleAndItsIdentityStable) {
   EXPECT_NE(one.identity(), probe_cpu(2).identity());
   EXPECT_GT(one.clock_ghz, 0.3);
   EXPECT_LT(one.clock_ghz, 8);
-  EXPECT_GT(one.vector_ops.at(DType::f32), 1e9);
+  EXPECT_GT(one.vector_ops.at(DType::f32), 1e8);  // 3.5e8 under ThreadSanitizer
   EXPECT_LT(one.vector_ops.at(DType::f32), 1e12);
   EXPECT_GT(one.dram_bytes_per_s, 2e8);
   EXPECT_GE(one.l1_bytes, 16 << 10);
