@@ -335,6 +335,13 @@ std::string config_error(const DenseConfig& config, const Problem& problem,
   if (grid.pieces * config.cluster_blocks() > std::int64_t{1} << 30) {
     return fmt::format("{} tiles: more than 2^30", grid.pieces);
   }
+  // Coordinates have 32 bits, also those of the last cluster's tiles beyond the edge.
+  const std::int64_t rows = grid.tiles_m * config.cluster_m * config.tile_m;
+  const std::int64_t columns = grid.tiles_n * config.cluster_n * config.tile_n;
+  if (std::max(rows, columns) > INT32_MAX) {
+    return fmt::format("tile={} cluster={}: the last tile ends beyond 2^31", config.tile_text(),
+                       config.cluster_text());
+  }
   return {};
 }
 

@@ -122,6 +122,9 @@ TEST(Sm90DenseConfig, FollowsTheOperands) {
   EXPECT_EQ(error("256x256x256:e4m3:acc=fast", "tile=128x256x128 cluster=1x1"), "");
   EXPECT_NE(error("256x256x256:e4m3", "tile=128x256x128 cluster=1x1"), "");
   EXPECT_EQ(error("256x256x256:e4m3", "tile=128x192x128 cluster=1x1"), "");
+  // Tiles whose coordinates leave 32 bits.
+  EXPECT_EQ(error("2147483500x8x64:bf16", "tile=128x64x64 cluster=1x1"), "");
+  EXPECT_NE(error("2147483600x8x64:bf16", "tile=128x64x64 cluster=2x1"), "");
 }
 
 TEST(Sm90DenseSpace, FitsTheDeviceAndTheProblem) {
