@@ -48,9 +48,9 @@ tsan: setup ## Host tests under ThreadSanitizer
 	@tools/run_tests.sh build-tsan $(JOBS) $(HOST_TESTS)
 
 fuzz: ## Fuzz targets with clang, a minute each (SECONDS=N for another time)
-	@tools/setup.sh clang
+	@tools/setup.sh clang libclang-rt-dev
 	@tools/build.sh fuzz $(JOBS) fuzz_problem fuzz_exchange fuzz_store fuzz_device
-	@tools/fuzz.sh build-fuzz $(or $(SECONDS),60)
+	@tools/fuzz.sh build-fuzz $(or $(SECONDS),60) $(JOBS)
 
 clang: ## Everything built with clang, and the unit tests run
 	@tools/setup.sh clang

@@ -1,26 +1,30 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs every fuzz target for some seconds, from the corpus in the tree. What it learns goes to FOLDER/corpus and is used the
-# next time; an input that is a finding is named and kept in FOLDER.
+# Runs every fuzz target for some seconds, from the corpus in the tree, JOBS of them at a time. What it learns goes to
+# FOLDER/corpus and is used the next time; an input that is a finding is named and kept in FOLDER.
 #
-#   tools/fuzz.sh FOLDER SECONDS
+#   tools/fuzz.sh FOLDER SECONDS JOBS [TARGET]
 set -u
 cd "$(dirname "$0")/.." || exit 1
 folder=$1
 seconds=$2
-status=0
-for target in problem exchange store device; do
-  learned=$folder/corpus/$target
-  mkdir -p "$learned"
-  log=$folder/fuzz_$target.log
-  if "$folder/tests/fuzz/fuzz_$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=4096 -max_len=65536 \
-      -artifact_prefix="$folder/finding-$target-" "$learned" "tests/fuzz/corpus/$target" >"$log" 2>&1; then
-    echo "fuzz: $target: $(tail -1 "$log")"
-  else
-    echo "fuzz: $target: FINDING, see $log" >&2
-    tail -30 "$log" >&2
-    status=1
-  fi
-done
-exit $status
+jobs=$3
+
+if [ $# -lt 4 ]; then
+  printf '%s\n' problem exchange store device | xargs -P "$jobs" -n 1 tools/fuzz.sh "$folder" "$seconds" 1
+  exit
+fi
+
+target=$4
+learned=$folder/corpus/$target
+mkdir -p "$learned"
+log=$folder/fuzz_$target.log
+if "$folder/tests/fuzz/fuzz_$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=4096 -max_len=65536 \
+    -artifact_prefix="$folder/finding-$target-" "$learned" "tests/fuzz/corpus/$target" >"$log" 2>&1; then
+  echo "fuzz: $target: $(tail -1 "$log")"
+else
+  echo "fuzz: $target: FINDING, see $log" >&2
+  tail -30 "$log" >&2
+  exit 1
+fi
