@@ -181,6 +181,9 @@ CULET_DEVICE void produce(const TensorMap* a_map, const TensorMap* b_map, const 
     const i32 n = (piece.tile_n * Config::cluster_n + place.n) * Config::tile_n;
     const i32 batch_a = piece.batch * a_batched;
     const i32 batch_b = piece.batch * b_batched;
+    // In larger clusters, whose shares take more to work out, not unrolled: it would spill.
+    constexpr int kUnroll = Shape::kSharers > 2 ? 1 : 4;
+#pragma unroll kUnroll
     for (i32 tile = piece.k_begin; tile < piece.k_begin + piece.k_count; ++tile) {
       const u32 barrier = ring.acquire(at, stage_bytes);
       const i32 k = tile * Shape::StageA::kK;
