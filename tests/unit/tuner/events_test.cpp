@@ -11,15 +11,9 @@
 namespace culet {
 namespace {
 
+using testing::own;
 using testing::Planted;
 using testing::planted_registry;
-
-Planted own(const std::string& name, const std::string& fault = {}) {
-  Planted planted;
-  planted.name = name;
-  planted.fault = fault;
-  return planted;
-}
 
 class Story : public Observer {
  public:

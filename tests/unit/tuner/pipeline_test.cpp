@@ -12,6 +12,7 @@
 namespace culet {
 namespace {
 
+using testing::own;
 using testing::Planted;
 using testing::planted_registry;
 
@@ -40,12 +41,6 @@ Planted vendor() {
   Planted planted;
   planted.name = "vendor_lib";
   planted.vendor = true;
-  return planted;
-}
-
-Planted own(const std::string& name) {
-  Planted planted;
-  planted.name = name;
   return planted;
 }
 

@@ -105,6 +105,14 @@ class PlantedFamily : public KernelFamily {
   Planted planted_;
 };
 
+/// A family of the user's own, none of a vendor; `fault`: as in Planted.
+inline Planted own(const std::string& name, const std::string& fault = {}) {
+  Planted planted;
+  planted.name = name;
+  planted.fault = fault;
+  return planted;
+}
+
 inline Registry planted_registry(const std::vector<Planted>& all) {
   Registry registry;
   for (const Planted& planted : all) {
