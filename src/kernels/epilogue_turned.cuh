@@ -37,14 +37,9 @@ class TurnedEpilogue {
     batch_ = batch;
   }
 
-  CULET_DEVICE void visit(int block, const float (&values)[kRegisters]) { visit_as(block, values); }
-  CULET_DEVICE void visit(int block, const i32 (&values)[kRegisters]) { visit_as(block, values); }
-
-  CULET_DEVICE void end() { slabs_.end(thread_); }
-
- private:
+  /// Accumulators of rows 64 * block ... T: float or i32.
   template <class T>
-  CULET_DEVICE void visit_as(int block, const T (&values)[kRegisters]) {
+  CULET_DEVICE void visit(int block, const T (&values)[kRegisters]) {
     const i32 n = n_ + 64 * block + fragment_row(at_, 0);
     float columns[2][kOperands + 1];  // what operands are along the thread's two columns of D
     if constexpr (kOperands > 0) {
@@ -79,6 +74,9 @@ class TurnedEpilogue {
     }
   }
 
+  CULET_DEVICE void end() { slabs_.end(thread_); }
+
+ private:
   /// Elements (m, n) and (m + 1, n) of D.
   template <class T>
   CULET_DEVICE u32 evaluate_pair(const float* column_values, i32 m, i32 n, T first,

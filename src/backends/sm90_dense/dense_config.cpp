@@ -134,12 +134,10 @@ Result<DenseConfig> DenseConfig::parse(const Config& config) {
   if (!pingpong) return tl::unexpected(pingpong.error());
   const auto along_n = choice(config, "raster", "n", "m");
   if (!along_n) return tl::unexpected(along_n.error());
-  if (config.get("wide").empty()) {
-    c.turned = false;
-  } else if (const auto turned = choice(config, "wide", "b", "a")) {
+  if (!config.get("wide").empty()) {
+    const auto turned = choice(config, "wide", "b", "a");
+    if (!turned) return tl::unexpected(turned.error());
     c.turned = *turned;
-  } else {
-    return tl::unexpected(turned.error());
   }
   c.tile_m = static_cast<int>(tile[c.turned ? 1 : 0]);
   c.tile_n = static_cast<int>(tile[c.turned ? 0 : 1]);
@@ -309,7 +307,7 @@ std::string config_error(const DenseConfig& config, const Problem& problem,
   }
   const StorePath store = store_path(problem);
   if (config.turned && !(store.tma && store.element == 2)) {
-    return fmt::format("wide=b: D has to be of 16 bits and in rows of a multiple of 16 bytes");
+    return "wide=b: D has to be of 16 bits and in rows of a multiple of 16 bytes";
   }
   if (auto error = layout_error(config, problem); !error.empty()) return error;
   if (hopper::needs_promotion(problem) && config.promotion_parts() == 0) {

@@ -213,7 +213,7 @@ double dram_read_bytes(const DenseConfig& config, const Problem& problem,
   const Grid grid = grid_of(config, problem, device, problem.m);
   const double row_bytes = bits(problem.a) / 8.0 * static_cast<double>(problem.k);
   const auto count = [](std::int64_t x) { return static_cast<double>(x); };
-  const double a = count(problem.m) * row_bytes, b = count(problem.n) * row_bytes;  // of a batch
+  const double a = count(problem.m) * row_bytes, b = count(problem.n) * row_bytes;
   const double a_all = a * (problem.stride_a == 0 ? 1.0 : count(problem.batch));
   const double b_all = b * (problem.stride_b == 0 ? 1.0 : count(problem.batch));
   const double once = a_all + b_all;
