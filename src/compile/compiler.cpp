@@ -23,15 +23,25 @@ namespace culet {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
 /// What is wanted, by whom.
 struct Request {
   const Source& source;
   const Toolchain& toolchain;
   const std::function<bool()>& cancelled;
   Compilation* how;
+  bool ahead;  ///< nobody is told
 };
 
-using Future = std::shared_future<Result<Artifact>>;
+struct Known {
+  std::shared_future<Result<Artifact>> result;
+  std::optional<double> ahead;  ///< seconds of a compilation that nobody was told of yet
+};
 
 }  // namespace
 
@@ -41,13 +51,15 @@ struct Compiler::Impl {
   std::atomic<std::int64_t> compiled{0};
 
   std::mutex mutex;
-  /// Compilations under way, and results that no cache keeps.
-  std::map<std::string, Future> known;
+  /// Compilations under way, and results that no cache keeps or nobody was told of yet.
+  std::map<std::string, Known> known;
   std::set<std::string> noted;  ///< fingerprints the cache was told
 
   /// One thread at a time for each key: the others get its result.
   Result<Artifact> once(const Request& request);
   Result<Artifact> find_or_compile(const Request& request);
+  /// Makes a compilation ahead that of the first who is told of its result.
+  void claim(const Result<Artifact>& result, Compilation* how);
   std::optional<Artifact> find(const Request& request);
   Result<Artifact> compile_now(const Request& request);
   Result<void> dump(const Request& request, const Result<Artifact>& result) const;
@@ -68,7 +80,9 @@ std::int64_t Compiler::compiled() const { return impl_->compiled.load(); }
 Result<Artifact> Compiler::Impl::compile_now(const Request& request) {
   ++compiled;
   request.how->from = CodeFrom::compiled;
+  const auto begin = Clock::now();
   auto output = request.toolchain.compile(request.source);
+  request.how->seconds = seconds_since(begin);
   if (!output) return tl::unexpected<Error>(output.error());
   Artifact artifact;
   artifact.kind = request.toolchain.kind();
@@ -139,15 +153,15 @@ Result<Artifact> Compiler::Impl::once(const Request& request) {
   const std::string& key = request.how->key;
   std::promise<Result<Artifact>> promise;
   for (;;) {
-    Future other;
+    std::shared_future<Result<Artifact>> other;
     {
       const std::lock_guard lock(mutex);
       const auto [entry, fresh] = known.try_emplace(key);
       if (fresh) {
-        entry->second = promise.get_future().share();
+        entry->second.result = promise.get_future().share();
         break;
       }
-      other = entry->second;
+      other = entry->second.result;
     }
     const bool there = other.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
     request.how->from = there ? CodeFrom::stored : CodeFrom::awaited;
@@ -172,13 +186,25 @@ Result<Artifact> Compiler::Impl::once(const Request& request) {
   }
   // A cache keeps what succeeded; a source that does not compile never will. Anything else
   // (compiler missing, time-out) may be different next time.
-  const bool keep = result ? cache == nullptr : result.error().code == ErrorCode::build_failed;
-  if (!keep) {
+  const bool lasts = result || result.error().code == ErrorCode::build_failed;
+  const bool untold = lasts && request.ahead && request.how->from == CodeFrom::compiled;
+  {
     const std::lock_guard lock(mutex);
-    known.erase(key);
+    if (untold) known[key].ahead = request.how->seconds;
+    if (!untold && (result ? cache != nullptr : !lasts)) known.erase(key);
   }
   promise.set_value(result);
   return result;
+}
+
+void Compiler::Impl::claim(const Result<Artifact>& result, Compilation* how) {
+  const std::lock_guard lock(mutex);
+  const auto at = known.find(how->key);
+  if (at == known.end() || !at->second.ahead) return;
+  how->from = CodeFrom::compiled;
+  how->seconds = *at->second.ahead;
+  at->second.ahead.reset();
+  if (result && cache != nullptr) known.erase(at);
 }
 
 Result<Artifact> Compiler::compile(const Source& source, const DeviceSpec& device) {
@@ -188,19 +214,22 @@ Result<Artifact> Compiler::compile(const Source& source, const DeviceSpec& devic
 }
 
 Result<Artifact> Compiler::compile(const Source& source, const DeviceSpec& device,
-                                   const std::function<bool()>& cancelled, Compilation* how) {
-  const auto begin = std::chrono::steady_clock::now();
+                                   const std::function<bool()>& cancelled, Compilation* told) {
+  const auto begin = Clock::now();
+  Compilation untold;
+  Compilation* const how = told == nullptr ? &untold : told;
   how->entry = source.entry;
   auto toolchain = find_toolchain(source.language, device);
   Result<Artifact> result = fail(ErrorCode::device, "");
   if (toolchain) {
     how->key = code_key(source, (*toolchain)->fingerprint());
-    result = impl_->once({source, **toolchain, cancelled, how});
+    result = impl_->once({source, **toolchain, cancelled, how, told == nullptr});
     if (result) impl_->note(device.architecture, (*toolchain)->fingerprint());
   } else {
     result = tl::unexpected<Error>(toolchain.error());
   }
-  how->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  how->seconds = seconds_since(begin);
+  if (told != nullptr) impl_->claim(result, how);
   if (!result) how->error = result.error().message;
   return result;
 }

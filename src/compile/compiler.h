@@ -31,7 +31,8 @@ class Compiler : public BuildContext {
   Result<Artifact> compile(const Source& source, const DeviceSpec& device) override;
 
   /// The same, telling in `*how` where the code came from. While another process compiles it,
-  /// `cancelled` is asked; the error is then `interrupted`.
+  /// `cancelled` is asked; the error is then `interrupted`. With `how` null it is compiled ahead:
+  /// the first who asks for it then is given the result, and told of it as compiled.
   Result<Artifact> compile(const Source& source, const DeviceSpec& device,
                            const std::function<bool()>& cancelled, Compilation* how);
 

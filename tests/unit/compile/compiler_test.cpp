@@ -16,6 +16,7 @@
 
 #include "compile/toolchain.h"
 #include "culet/cache.h"
+#include "culet/tuner.h"
 
 namespace culet {
 namespace {
@@ -156,6 +157,30 @@ TEST(CompileCache, SameContentCompilesOnce) {
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(good.load(), 8);
     EXPECT_EQ(compiler.compiled(), 1) << "with cache: " << with_cache;
+  }
+}
+
+TEST(CompileCache, WhatWasCompiledAheadIsToldOnce) {
+  SKIP_WITHOUT(SourceLanguage::cpp, host_device());
+  const auto go_on = [] { return false; };
+  for (const bool with_cache : {false, true}) {
+    for (const bool good : {false, true}) {
+      const Source source = host_source(good ? "return 42;" : "return nonsense;");
+      Compiler compiler(with_cache ? *open_cache("none") : nullptr);
+      EXPECT_EQ(compiler.compile(source, host_device(), go_on, nullptr).has_value(), good);
+      EXPECT_EQ(compiler.compile(source, host_device(), go_on, nullptr).has_value(), good);
+      for (const CodeFrom from : {CodeFrom::compiled, CodeFrom::stored}) {
+        Compilation how;
+        const auto result = compiler.compile(source, host_device(), go_on, &how);
+        EXPECT_EQ(result.has_value(), good);
+        EXPECT_TRUE(how.from == from) << "with cache: " << with_cache << ", good: " << good;
+        EXPECT_GT(how.seconds, 0);
+        EXPECT_EQ(how.error.empty(), good) << how.error;
+        const std::string log = good ? std::string() : result.error().detail;
+        EXPECT_EQ(log.find("nonsense") == std::string::npos, good) << log;
+      }
+      EXPECT_EQ(compiler.compiled(), 1);
+    }
   }
 }
 
