@@ -36,7 +36,9 @@ std::optional<Error> failure_of(const TuneReport& report) {
                {}};
 }
 
-using Work = std::function<Result<TuneReport>(Tuner&, const Problem&, Observer*)>;
+/// What is done with a problem; `next`, if not null, is the one that comes after it.
+using Work =
+    std::function<Result<TuneReport>(Tuner&, const Problem&, Observer*, const Problem* next)>;
 
 struct Outcomes {
   std::vector<TuneReport> reports;
@@ -56,11 +58,13 @@ Outcomes work_through(const Session& session, Tuner& tuner, const Stop& stop, co
     const int status = report_error(error);
     if (outcomes.status == 0) outcomes.status = status;
   };
-  int number = 0;
-  for (const Problem& problem : session.problems) {
+  const std::vector<Problem>& problems = session.problems;
+  for (std::size_t i = 0; i < problems.size(); ++i) {
     if (stop.requested()) break;
-    line.start(++number, problem);
-    auto report = work(tuner, problem, &observers);
+    const Problem& problem = problems[i];
+    line.start(static_cast<int>(i) + 1, problem);
+    auto report =
+        work(tuner, problem, &observers, i + 1 < problems.size() ? &problems[i + 1] : nullptr);
     if (!report) {
       if (session.log != nullptr) session.log->failed(problem, report.error());
       if (stop.requested()) break;
@@ -150,10 +154,9 @@ int run_tune(const Arguments& arguments) {
     const auto delivered = deliver(dry_run_text(*session), arguments.output);
     return delivered ? 0 : report_error(delivered.error());
   }
-  const int status =
-      run_with(arguments, *session, [](Tuner& tuner, const Problem& problem, Observer* observer) {
-        return tuner.tune(problem, observer);
-      });
+  const auto tune = [](Tuner& tuner, const Problem& problem, Observer* observer,
+                       const Problem* next) { return tuner.tune(problem, observer, next); };
+  const int status = run_with(arguments, *session, tune);
   return end_log(*session, status);
 }
 
@@ -164,13 +167,13 @@ int run_rank(const Arguments& arguments) {
   bool clean = true;
   const std::clock_t begin = std::clock();
   std::int64_t compiled = 0;
-  const int status =
-      run_with(arguments, *session, [&](Tuner& tuner, const Problem& problem, Observer* line) {
-        auto report = tuner.rank(problem, arguments.compile, arguments.compile ? line : nullptr);
-        compiled = tuner.counts().compiled;
-        if (report && arguments.compile) clean = clean && compiles_cleanly(*report);
-        return report;
-      });
+  const auto rank = [&](Tuner& tuner, const Problem& problem, Observer* line, const Problem*) {
+    auto report = tuner.rank(problem, arguments.compile, arguments.compile ? line : nullptr);
+    compiled = tuner.counts().compiled;
+    if (report && arguments.compile) clean = clean && compiles_cleanly(*report);
+    return report;
+  };
+  const int status = run_with(arguments, *session, rank);
   if (compiled > 0) {
     const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
     fmt::print(stderr, "culet: compiled {} kernels, {:.2f} s of CPU time each\n", compiled,
@@ -185,14 +188,14 @@ int run_bench(const Arguments& arguments) {
   const auto candidates = candidates_to_bench(arguments, *session);
   if (!candidates) return report_error(candidates.error());
   bool wrong = false;
-  const int status =
-      run_with(arguments, *session, [&](Tuner& tuner, const Problem& problem, Observer* line) {
-        auto report = tuner.bench(problem, *candidates, line);
-        if (report) {
-          for (const Trial& trial : report->trials) wrong |= trial.outcome == Outcome::wrong;
-        }
-        return report;
-      });
+  const auto bench = [&](Tuner& tuner, const Problem& problem, Observer* line, const Problem*) {
+    auto report = tuner.bench(problem, *candidates, line);
+    if (report) {
+      for (const Trial& trial : report->trials) wrong |= trial.outcome == Outcome::wrong;
+    }
+    return report;
+  };
+  const int status = run_with(arguments, *session, bench);
   // Here a wrong result is the answer to what was asked, not one rejected candidate of many.
   return end_log(*session, status == 0 && wrong ? exit_status(ErrorCode::wrong_result) : status);
 }

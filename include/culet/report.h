@@ -67,6 +67,8 @@ struct TuneReport {
   int chosen = -1;          ///< index into trials; -1 where nothing was measured
   std::string why;          ///< one sentence
   bool from_cache = false;  ///< nothing was compiled or timed for it
+  /// What it waited for: kernels that were compiled while another problem was measured
+  /// (TuneOptions::compile_ahead) take no compile_seconds.
   double rank_seconds = 0, compile_seconds = 0, benchmark_seconds = 0, total_seconds = 0;
 
   /// The vendor's first heuristic of its best-placed backend, and its fastest measured plan; null

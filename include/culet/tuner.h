@@ -34,7 +34,7 @@ struct Progress {
 
 /// How the code of a kernel was come by.
 enum class CodeFrom : std::uint8_t {
-  compiled,  ///< by this process
+  compiled,  ///< by this process; told once of each kernel, also if it was compiled ahead
   stored,    ///< it was in the store
   awaited,   ///< another thread or process was compiling it
 };
@@ -45,7 +45,7 @@ struct Compilation {
   std::string key;    ///< of its code in the store
   std::string entry;  ///< name of the kernel
   CodeFrom from = CodeFrom::compiled;
-  double seconds = 0;  ///< until it was there
+  double seconds = 0;  ///< until it was there; of one compiled ahead, what that took
   std::string error;   ///< one line; empty: there is none
 };
 
@@ -99,7 +99,10 @@ struct TuneOptions {
   std::string dump_dir;  ///< sources and code of everything compiled go here
   MeasurePolicy policy;
   Isolation isolation = Isolation::process;
-  int compile_threads = 0;                  ///< 0: one per core
+  int compile_threads = 0;  ///< 0: one per core
+  /// Whether tune() compiles for the problem that comes next while it measures. Nothing: where that
+  /// disturbs no timing, on a GPU whose candidates run in a worker process.
+  std::optional<bool> compile_ahead;
   const std::atomic<bool>* stop = nullptr;  ///< set it to end after the current trial
   /// Replaces the clock, for tests of the policy: seconds of one run of a candidate in a round; a
   /// value <= 0 means "use the real one".
@@ -114,7 +117,10 @@ class Tuner {
 
   /// Finds the fastest verified candidate, from the cache where the same question was answered
   /// before. Errors: no_candidate (every backend's reason in `detail`), device, out_of_budget.
-  Result<TuneReport> tune(const Problem& problem, Observer* observer = nullptr);
+  /// `next`: what will be asked after this, so that it need not wait for its compilation; see
+  /// TuneOptions::compile_ahead.
+  Result<TuneReport> tune(const Problem& problem, Observer* observer = nullptr,
+                          const Problem* next = nullptr);
 
   /// The ranked candidates, nothing compiled or run; works for a device that is not here.
   /// With `compile`, the shortlist is compiled for that device too: what does not compile, or
@@ -140,7 +146,8 @@ class Tuner {
   const DeviceSpec& device() const;
   const TuneOptions& options() const;
   Cache& cache();
-  /// Kernels compiled and candidates timed since construction; counted outside the cache.
+  /// Kernels compiled (ahead, too) and candidates timed since construction; counted outside the
+  /// cache.
   Counts counts() const;
 
  private:

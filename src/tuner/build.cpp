@@ -8,6 +8,7 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -17,13 +18,14 @@ namespace culet {
 namespace {
 
 /// The compiler as the build of one candidate sees it: stops waiting when the run does, and notes
-/// which kernels were had, and how.
+/// which kernels were had, and how; not those compiled ahead, which are the news of another run.
 class NotedBuild final : public BuildContext {
  public:
-  NotedBuild(Compiler& compiler, std::function<bool()> halted)
-      : compiler_(compiler), halted_(std::move(halted)) {}
+  NotedBuild(Compiler& compiler, std::function<bool()> halted, bool ahead)
+      : compiler_(compiler), halted_(std::move(halted)), ahead_(ahead) {}
 
   Result<Artifact> compile(const Source& source, const DeviceSpec& device) override {
+    if (ahead_) return compiler_.compile(source, device, halted_, nullptr);
     Compilation how;
     auto artifact = compiler_.compile(source, device, halted_, &how);
     const std::lock_guard lock(mutex_);
@@ -35,6 +37,7 @@ class NotedBuild final : public BuildContext {
  private:
   Compiler& compiler_;
   const std::function<bool()> halted_;
+  const bool ahead_;
   std::mutex mutex_;
   std::vector<Compilation> kernels_;
 };
@@ -60,6 +63,12 @@ std::string first_error(const std::string& log) {
 
 constexpr const char* kStopped = "stopped before it was compiled";
 
+/// Ahead, the process that measures keeps a core to itself.
+int threads(const TuneOptions& options, bool ahead) {
+  if (!ahead || options.compile_threads > 0) return options.compile_threads;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) - 1);
+}
+
 }  // namespace
 
 Result<BuiltCandidate> build_candidate(const TunerState& state, const Problem& problem,
@@ -83,14 +92,15 @@ void TuneRun::build(const std::vector<int>& trials) {
   std::mutex mutex;
   int done = 0;
   say("compile", 0, count);
-  parallel_for(count, state_.options.compile_threads, [&](int job) {
+  parallel_for(count, threads(state_.options, ahead_), [&](int job) {
     const int index = trials[static_cast<std::size_t>(job)];
     Trial& trial = report_.trials[static_cast<std::size_t>(index)];
     if (halted()) {
       trial.reason = kStopped;
       return;
     }
-    NotedBuild context(*state_.compiler, [this] { return halted(); });
+    NotedBuild context(
+        *state_.compiler, [this] { return halted(); }, ahead_);
     auto built = build_candidate(state_, report_.problem, trial.candidate, context);
     const std::lock_guard lock(mutex);
     tell(trial.candidate, context.kernels());

@@ -34,12 +34,15 @@ Result<PlanTable> Tuner::plan_table(const Problem& unchecked, Observer* observer
     Problem problem;
     Candidate candidate;
   };
-  std::vector<Piece> chosen;
+  std::vector<Problem> parts;
   for (const MRange& range : pieces(problem->m_range)) {
-    Problem at = *problem;
-    at.m = range.high;
-    at.m_range = range;
-    auto report = tune(at, observer);
+    parts.push_back(*problem);
+    parts.back().m = range.high;
+    parts.back().m_range = range;
+  }
+  std::vector<Piece> chosen;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    auto report = tune(parts[i], observer, i + 1 < parts.size() ? &parts[i + 1] : nullptr);
     if (!report) return tl::unexpected(report.error());
     if (report->choice() == nullptr) {
       return fail(ErrorCode::no_candidate,

@@ -40,15 +40,15 @@ std::string shape_of(const Step& step) {
 
 std::string top_text(int top) { return top < 0 ? "all" : std::to_string(top); }
 
-TuneRun::TuneRun(TunerState& state, const Problem& problem, Observer* observer)
-    : state_(state), observer_(observer), start_(Clock::now()) {
+TuneRun::TuneRun(TunerState& state, const Problem& problem, Observer* observer, bool ahead)
+    : state_(state), observer_(observer), ahead_(ahead), start_(Clock::now()) {
   report_.problem = problem;
   report_.device = state.device;
 }
 
 bool TuneRun::halted() const {
   const TuneOptions& options = state_.options;
-  if (options.stop != nullptr && options.stop->load()) return true;
+  if (halt_ || (options.stop != nullptr && options.stop->load())) return true;
   return options.budget_seconds > 0 && seconds_since(start_) > options.budget_seconds;
 }
 

@@ -36,7 +36,8 @@ struct TunerState {
 
 class TuneRun {
  public:
-  TuneRun(TunerState& state, const Problem& problem, Observer* observer);
+  /// `ahead`: compile() only fills the compiler's cache, beside another run that measures.
+  TuneRun(TunerState& state, const Problem& problem, Observer* observer, bool ahead = false);
 
   /// Asks every backend and ranks every candidate: fills the report's refusals and trials.
   Result<void> rank();
@@ -66,9 +67,11 @@ class TuneRun {
   bool nothing_to_try() const { return active_.empty(); }
   /// What a candidate's time depends on beside problem and candidate.
   Environment environment(const Candidate& candidate) const;
+  /// Whether it is to end: it was told so, somebody asked for it, or its time is used up.
+  bool halted() const;
+  void halt() { halt_ = true; }
 
  private:
-  bool halted() const;
   /// How many candidates of each backend, and of each tile shape, are on the shortlist.
   struct Taken {
     std::map<std::string, int> of_backend, of_shape;
@@ -101,6 +104,7 @@ class TuneRun {
 
   TunerState& state_;
   Observer* observer_;
+  const bool ahead_;
   TuneReport report_;
   std::vector<int> active_;  ///< indices of trials to compile and time
   std::map<int, BuiltCandidate> built_;

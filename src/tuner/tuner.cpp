@@ -7,12 +7,14 @@
 #include <fmt/format.h>
 
 #include "compile/stored_code.h"
+#include "tuner/compile_ahead.h"
 #include "tuner/run.h"
 
 namespace culet {
 
 struct Tuner::Impl {
   TunerState state;
+  CompileAhead ahead{state};  ///< ends before what it uses
 };
 
 Tuner::Tuner(Registry registry, DeviceSpec device, TuneOptions options,
@@ -62,7 +64,7 @@ Error no_candidate(const Problem& problem, const TuneRun& run) {
 
 }  // namespace
 
-Result<TuneReport> Tuner::tune(const Problem& unchecked, Observer* observer) {
+Result<TuneReport> Tuner::tune(const Problem& unchecked, Observer* observer, const Problem* next) {
   const auto problem = unchecked.validated();
   if (!problem) return tl::unexpected(problem.error());
   if (observer != nullptr) observer->started(*problem);
@@ -80,7 +82,9 @@ Result<TuneReport> Tuner::tune(const Problem& unchecked, Observer* observer) {
   run.shortlist();
   if (run.nothing_to_try()) return tl::unexpected(no_candidate(*problem, run));
   if (!run.load_stored_trials()) {
+    impl_->ahead.halt();
     run.compile();
+    if (next != nullptr) impl_->ahead.begin(*next);
     if (auto ok = run.benchmark(); !ok) return tl::unexpected(ok.error());
   }
   run.select();

@@ -25,8 +25,9 @@ struct Planted {
   std::string syntax_error;  ///< appended to the source
   std::string refuses;       ///< supports() says no with this
   int configs = 1;
-  bool reversed = false;  ///< the model ranks the last configuration first
-  int per_tile = 0;       ///< configurations of each tile shape; 0: no tile in them
+  bool reversed = false;     ///< the model ranks the last configuration first
+  bool per_problem = false;  ///< the source names the problem
+  int per_tile = 0;          ///< configurations of each tile shape; 0: no tile in them
   double estimate_seconds = 1e-3;
 };
 
@@ -82,6 +83,7 @@ class PlantedFamily : public KernelFamily {
         "  long long m, n, k, lda, ldb, ldd, m_begin, m_end, n_begin, n_end, k_begin, k_end; };\n"
         "// variant " +
         step.config.text() + " of " + planted_.name +
+        (planted_.per_problem ? " for " + problem.text() : std::string()) +
         "\n"
         "extern \"C\" void planted(const Args* x) {\n"
         "  const float* a = (const float*)x->a; const float* b = (const float*)x->b; float* d = "
