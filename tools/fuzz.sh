@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Runs every fuzz target for some seconds, from the corpus in the tree, JOBS of them at a time. What it learns goes to
-# FOLDER/corpus and is used the next time; an input that is a finding is named and kept in FOLDER.
+# FOLDER/corpus and is used the next time; an input that is a finding is named and kept in FOLDER. The inputs in the tree
+# that are named by their hash are such, chosen to reach what all learned ones reach
+# (-set_cover_merge=1 -use_counters=0; at most 199 files a target).
 #
 #   tools/fuzz.sh FOLDER SECONDS JOBS [TARGET]
 set -u
