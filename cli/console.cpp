@@ -86,10 +86,13 @@ int report_error(const Error& error) {
 
 void warn(std::string_view text) { fmt::print(stderr, "culet: warning: {}\n", one_line(text)); }
 
-void warn_from(Cache& cache) {
+std::vector<std::string> warn_from(Cache& cache) {
+  std::vector<std::string> all;
   for (std::string text = cache.take_warning(); !text.empty(); text = cache.take_warning()) {
     warn(text);
+    all.push_back(std::move(text));
   }
+  return all;
 }
 
 std::string columns(const std::vector<std::vector<std::string>>& rows) {

@@ -20,8 +20,8 @@ namespace culet::cli {
 /// "culet: error: ..." on standard error, the detail indented below; returns the exit status.
 int report_error(const Error& error);
 void warn(std::string_view text);
-/// Every warning a store has to show.
-void warn_from(Cache& cache);
+/// Shows every warning that a store has; they are returned, for a log.
+std::vector<std::string> warn_from(Cache& cache);
 
 /// Rows with aligned columns, two spaces between; the first row is the header.
 std::string columns(const std::vector<std::vector<std::string>>& rows);

@@ -74,7 +74,7 @@ int explain(const Arguments& arguments, Session& session) {
     line.start(1, problem);
     report = session.device.present ? tuner.tune(problem, &observers) : tuner.rank(problem);
   }
-  warn_from(*session.cache);
+  warn_from(session);
   if (!report) {
     if (session.log != nullptr) session.log->failed(problem, report.error());
     return report_error(report.error());

@@ -181,8 +181,18 @@ Result<std::unique_ptr<RunLog>> open_log(const Arguments& arguments) {
 Result<void> begin_log(Session& session, const Tuner& tuner, const Arguments& arguments) {
   if (session.log == nullptr) return {};
   auto begun = session.log->run_started(tuner, arguments.words);
-  if (!begun) session.log.reset();
-  return begun;
+  if (!begun) {
+    session.log.reset();
+    return begun;
+  }
+  for (const std::string& text : session.warnings) session.log->warning(text);
+  return {};
+}
+
+void warn_from(const Session& session) {
+  for (const std::string& text : warn_from(*session.cache)) {
+    if (session.log != nullptr) session.log->warning(text);
+  }
 }
 
 int end_log(const Session& session, int status) {
@@ -281,7 +291,7 @@ Result<Session> open_session(const Arguments& arguments) {
   auto cache = open_cache(in_memory ? "none" : arguments.cache);
   if (!cache) return tl::unexpected(cache.error());
   session.cache = std::move(*cache);
-  warn_from(*session.cache);
+  session.warnings = warn_from(*session.cache);
   return session;
 }
 

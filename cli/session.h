@@ -23,14 +23,18 @@ struct Session {
   double budget_seconds = 0;
   DeviceSpec device;
   std::shared_ptr<Cache> cache;
-  std::unique_ptr<RunLog> log;  ///< null: none is wanted
+  std::unique_ptr<RunLog> log;        ///< null: none is wanted
+  std::vector<std::string> warnings;  ///< the store's, shown before the log began
 };
 
 /// Errors name the option and what would be right.
 Result<Session> open_session(const Arguments& arguments);
 
-/// Begins the log, if there is one. Error: it cannot be written.
+/// Begins the log, if there is one, with what the store warned of so far. Error: it cannot be
+/// written.
 Result<void> begin_log(Session& session, const Tuner& tuner, const Arguments& arguments);
+/// Shows, and logs, what the store warned of since.
+void warn_from(const Session& session);
 /// Ends it, and passes the exit status on.
 int end_log(const Session& session, int status);
 

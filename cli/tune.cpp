@@ -89,7 +89,7 @@ int run_with(const Arguments& arguments, Session& session, const Work& work) {
   if (const auto begun = begin_log(session, tuner, arguments); !begun)
     return report_error(begun.error());
   Outcomes outcomes = work_through(session, tuner, stop, work);
-  warn_from(*session.cache);
+  warn_from(session);
   if (!outcomes.reports.empty()) {
     const auto options = table_options(arguments, outcomes.reports.size());
     const auto delivered = deliver(

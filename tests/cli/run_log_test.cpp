@@ -57,6 +57,27 @@ TEST_F(RunLogCli, ARunFromStartToEndAndAnotherBehindIt) {
   EXPECT_NE(all[0]["run"], all[5]["run"]);
 }
 
+TEST_F(RunLogCli, WhatTheStoreWarnsOfIsLoggedToo) {
+  std::filesystem::create_directories(file("store"));
+  write("store/culet.sqlite", "this is not a database");
+  const auto arguments =
+      quick({"tune", "8x8x8:f32", "--cache", file("store"), "--log", file("runs.jsonl")});
+  // A worker whose start takes the store away.
+  write("worker", "#!/bin/sh\nrm -f '" + file("store/culet.sqlite") + "'\nexec '" +
+                      CULET_PROGRAM "' \"$@\"\n");
+  std::filesystem::permissions(file("worker"), std::filesystem::perms::owner_all);
+  const Ended ended = run(arguments, {{"CULET_WORKER", file("worker")}});
+  ASSERT_EQ(ended.status, 0) << ended.err;
+  const auto all = events();
+  ASSERT_EQ(kinds(all), "run_started+warning+problem_started+trial+chosen+warning+run_finished");
+  for (const auto& event : {all[1], all[5]}) {
+    const std::string text = event["text"];
+    EXPECT_NE(ended.err.find("culet: warning: " + text + "\n"), std::string::npos) << ended.err;
+  }
+  EXPECT_NE(all[1]["text"].get<std::string>().find("damaged file"), std::string::npos);
+  EXPECT_NE(all[5]["text"].get<std::string>().find("was removed"), std::string::npos);
+}
+
 TEST_F(RunLogCli, TheVariableAndTheOptionThatReplacesIt) {
   ASSERT_EQ(run(quick({"bench", "8x8x8:f32"}), {}).status, 2) << "bench takes no --backends";
   const std::map<std::string, std::string> variable{{"CULET_LOG", file("runs.jsonl")}};
