@@ -34,16 +34,15 @@ Result<const Backend*> backend_of(const Registry& registry, const std::string& n
 /// A misspelled candidate would be pinned and never used. Without the device there is no telling.
 Result<void> check_space(const Registry& registry, const Problem& problem, const DeviceSpec& device,
                          const Candidate& candidate) {
-  const auto space = registry.discover(problem, device);
-  const bool found = std::any_of(space.begin(), space.end(), [&](const RankedCandidate& item) {
-    return item.candidate == candidate;
-  });
-  if (found) return {};
+  std::vector<Candidate> space;
+  for (RankedCandidate& item : registry.discover(problem, device))
+    space.push_back(std::move(item.candidate));
+  if (std::find(space.begin(), space.end(), candidate) != space.end()) return {};
   return fail(ErrorCode::invalid_argument,
-              fmt::format("candidate '{}' is not in the space of {} on {} with {} threads; "
+              fmt::format("candidate '{}' is not in the space of {} on {} with {} threads: {}; "
                           "`culet rank {} --top all` lists it, --device names another",
                           candidate.text(), problem.text(), device.name, device.threads,
-                          shell_quoted(problem.text())));
+                          why_not_in(space, candidate), shell_quoted(problem.text())));
 }
 
 Result<Pin> checked_pin(const Arguments& arguments, const Problem& problem) {

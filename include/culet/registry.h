@@ -38,6 +38,10 @@ struct RankedCandidate {
   bool fallback = false;
 };
 
+/// Why a candidate is none of `space`, all that there are for a problem: what it has that none of
+/// its kind there has, else the one that differs least. One clause, for messages.
+std::string why_not_in(const std::vector<Candidate>& space, const Candidate& candidate);
+
 class Registry {
  public:
   /// All built-in backends.

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/known_keys.h"
 #include "culet/backend.h"
 
 namespace culet {
@@ -86,6 +87,8 @@ class GemmFamily : public KernelFamily {
       return fail(ErrorCode::unsupported, prefix + reason);
     auto c = Typed::parse(step.config);
     if (!c) return c;
+    if (auto ok = check_keys(name(), step.config, c->config()); !ok)
+      return tl::unexpected(ok.error());
     if (const std::string reason = why_not(*c, problem, device); !reason.empty())
       return fail(ErrorCode::invalid_argument, prefix + reason);
     return c;

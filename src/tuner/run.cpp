@@ -174,11 +174,14 @@ Result<void> TuneRun::shortlist(const std::vector<Candidate>& wanted) {
           fmt::format("candidate '{}' is denied; `culet deny` lists what is", wanted[i].text()));
     }
     if (!found[i]) {
+      std::vector<Candidate> space;
+      for (const Trial& trial : report_.trials) space.push_back(trial.candidate);
       return fail(
           ErrorCode::invalid_argument,
           fmt::format(
-              "candidate '{}' is not in the space of {}; `culet rank {} --top all` lists it",
-              wanted[i].text(), report_.problem.text(), report_.problem.text()));
+              "candidate '{}' is not in the space of {}: {}; `culet rank {} --top all` lists it",
+              wanted[i].text(), report_.problem.text(), why_not_in(space, wanted[i]),
+              report_.problem.text()));
     }
   }
   return {};

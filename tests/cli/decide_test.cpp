@@ -158,6 +158,8 @@ TEST_F(Decide, WhatIsWrongIsSaidInOneLine) {
   expect_error(run({"pin", kProblem}), 2, "which candidate?");
   expect_error(run({"pin", kProblem, "nobody{a=1}"}), 2, "unknown backend 'nobody'; known are");
   expect_error(run({"pin", kProblem, "reference{a=1}"}), 2, "is not in the space of");
+  expect_error(run({"pin", kProblem, "reference{a=1}"}), 2, "has no key a here, only sum; `culet");
+  expect_error(run({"pin", kProblem, "reference{sum=f8}"}), 2, "has no sum=f8 here, only f64; `");
   expect_error(run({"pin", kProblem, "reference{"}), 2, "");
   expect_error(run({"pin", "nonsense", kReference}), 2, "");
   expect_error(run({"pin", "--remove"}), 2, "which problem");

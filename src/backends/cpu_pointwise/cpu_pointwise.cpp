@@ -4,6 +4,7 @@
 // Finishes on the CPU what a vendor's GEMM has begun: applies any epilogue to the accumulator in
 // memory.
 #include "backends/backends.h"
+#include "backends/known_keys.h"
 
 namespace culet {
 
@@ -50,6 +51,8 @@ class CpuPointwiseBackend final : public Backend {
     if (step.part != Part::epilogue) {
       return fail(ErrorCode::unsupported, "cpu_pointwise computes epilogue steps only");
     }
+    const Config known = configs(problem, device).front();
+    if (auto ok = check_keys(name(), step.config, known); !ok) return tl::unexpected(ok.error());
     BuiltStep built;
     built.step = step;
     built.artifact.kind = ArtifactKind::library_call;

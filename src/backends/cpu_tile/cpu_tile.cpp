@@ -7,6 +7,7 @@
 
 #include "backends/backends.h"
 #include "backends/cpu_tile/tile_config.h"
+#include "backends/known_keys.h"
 #include "compile/compiler.h"
 #include "culet/backend.h"
 
@@ -112,6 +113,8 @@ Result<BuiltStep> CpuTileBackend::build(const Problem& problem, const Step& step
                                         const DeviceSpec& device, BuildContext& context) const {
   auto config = TileConfig::parse(step.config);
   if (!config) return tl::unexpected<Error>(config.error());
+  if (auto ok = check_keys(name(), step.config, config->config()); !ok)
+    return tl::unexpected<Error>(ok.error());
   if (config->jit) return KernelFamily::build(problem, step, device, context);
   auto spec = launch(problem, step, device);
   if (!spec) return tl::unexpected<Error>(spec.error());

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "backends/backends.h"
+#include "backends/known_keys.h"
 #include "device/cuda.h"
 #include "launch/cublaslt_matmul.h"
 
@@ -74,6 +75,10 @@ Result<BuiltStep> CublasltBackend::build(const Problem&, const Step& step, const
                                          BuildContext&) const {
   auto algorithm = parse_cublaslt_config(step.config);
   if (!algorithm) return tl::unexpected<Error>(algorithm.error());
+  if (const auto library = cublaslt::library()) {
+    const Config known = cublaslt_config(**library, *algorithm);
+    if (auto ok = check_keys(name(), step.config, known); !ok) return tl::unexpected(ok.error());
+  }
   BuiltStep built;
   built.step = step;
   built.artifact.kind = ArtifactKind::library_call;

@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "backends/backends.h"
+#include "backends/known_keys.h"
 #include "launch/library_steps.h"
 #include "launch/onednn_matmul.h"
 
@@ -116,6 +117,8 @@ class OneDnnBackend final : public Backend {
     if (!onednn()) return tl::unexpected(onednn().error());
     const auto variant = OneDnnVariant::parse(step.config);
     if (!variant) return tl::unexpected(variant.error());
+    if (auto ok = check_keys(name(), step.config, variant->config(problem)); !ok)
+      return tl::unexpected(ok.error());
     auto matmul = describe(*onednn(), problem, *variant, threads_of(device));
     if (!matmul) return fail(ErrorCode::build_failed, matmul.error().message);
     BuiltStep built;

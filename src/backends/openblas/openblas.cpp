@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "backends/backends.h"
+#include "backends/known_keys.h"
 #include "launch/library_steps.h"
 
 namespace culet {
@@ -80,6 +81,8 @@ class OpenBlasBackend final : public Backend {
   Result<BuiltStep> build(const Problem&, const Step& step, const DeviceSpec& device,
                           BuildContext&) const override {
     if (!openblas()) return tl::unexpected(openblas().error());
+    const Config keys = Config().set("call", "").set("threads", "");
+    if (auto ok = check_keys(name(), step.config, keys); !ok) return tl::unexpected(ok.error());
     BuiltStep built;
     built.step = step;
     built.artifact.kind = ArtifactKind::library_call;

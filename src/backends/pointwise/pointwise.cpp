@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "backends/backends.h"
+#include "backends/known_keys.h"
 #include "codegen/codegen.h"
 #include "codegen/cuda_epilogue.h"
 
@@ -123,7 +124,8 @@ class Pointwise final : public KernelFamily {
       return fmt::format("pointwise: columns={}: must divide n={} and fit into 16 bytes", columns,
                          p.n);
     }
-    return {};
+    const auto ok = check_keys("pointwise", step.config, Config().set("columns", columns));
+    return ok ? std::string() : ok.error().message;
   }
 };
 

@@ -4,6 +4,7 @@
 // The backend that computes every valid problem on the CPU, slowly and in double: the answer where
 // nothing else has one, and never chosen otherwise.
 #include "backends/backends.h"
+#include "backends/known_keys.h"
 
 namespace culet {
 
@@ -42,6 +43,8 @@ class ReferenceBackend final : public Backend {
 
   Result<BuiltStep> build(const Problem& problem, const Step& step, const DeviceSpec& device,
                           BuildContext&) const override {
+    const Config known = configs(problem, device).front();
+    if (auto ok = check_keys(name(), step.config, known); !ok) return tl::unexpected(ok.error());
     BuiltStep built;
     built.step = step;
     built.artifact.kind = ArtifactKind::library_call;

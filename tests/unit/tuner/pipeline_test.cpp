@@ -291,6 +291,20 @@ TEST(Pipeline, TheChosenPlanComputesTheProduct) {
   for (int i = 0; i < 6; ++i) EXPECT_EQ(d[i], expected[i]) << i;
 }
 
+TEST(Pipeline, APlanOfAMisspelledCandidateIsRefused) {
+  Tuner tuner(Registry::standard(), cpu());
+  EXPECT_TRUE(tuner.plan(problem(), Candidate::parse("reference{sum=f64}").value()));
+  const auto plan = tuner.plan(problem(), Candidate::parse("reference{sun=f64}").value());
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(plan.error().message, "reference: sun=f64: it has no such key here, only sum");
+  const auto bench = tuner.bench(problem(), {Candidate::parse("reference{sum=f9}").value()});
+  ASSERT_FALSE(bench);
+  EXPECT_NE(bench.error().message.find("reference has no sum=f9 here, only f64; `culet rank"),
+            std::string::npos)
+      << bench.error().message;
+}
+
 TEST(Pipeline, RankingNeedsNoDevice) {
   DeviceSpec elsewhere = cpu();
   elsewhere.present = false;
