@@ -23,8 +23,12 @@ constexpr std::int64_t kRows = 256;    ///< rows of one job
 using Vector = double __attribute__((vector_size(64)));
 using Mask = long long __attribute__((vector_size(64)));
 /// The same in memory. How a Vector itself is aligned depends on the instruction set a function is
-/// compiled for, so none is ever stored.
-using Stored = double __attribute__((vector_size(64), aligned(8)));
+/// compiled for, so none is ever stored. A type of its own, since an alias with less alignment has
+/// it back behind `auto` (GCC), or at once (clang).
+struct __attribute__((packed, aligned(8))) Stored {
+  Vector v;
+};
+static_assert(alignof(Stored) == alignof(double) && sizeof(Stored) == sizeof(Vector));
 /// In containers: a type of this file's own. Other files have vectors of the same name but less
 /// alignment, and the linker keeps only one std::vector of them.
 struct Lanes {
@@ -49,10 +53,10 @@ void accumulate(const double* a, const double* b, std::int64_t depth, double* su
   const auto* panel = reinterpret_cast<const Stored*>(b);
   auto* s = reinterpret_cast<Stored*>(sums);
   auto* t = reinterpret_cast<Stored*>(magnitudes);
-  Vector s00 = s[0], s01 = s[1], s10 = s[2], s11 = s[3];
-  Vector t00 = t[0], t01 = t[1], t10 = t[2], t11 = t[3];
+  Vector s00 = s[0].v, s01 = s[1].v, s10 = s[2].v, s11 = s[3].v;
+  Vector t00 = t[0].v, t01 = t[1].v, t10 = t[2].v, t11 = t[3].v;
   for (std::int64_t l = 0; l < depth; ++l) {
-    const Vector b0 = panel[2 * l], b1 = panel[2 * l + 1];
+    const Vector b0 = panel[2 * l].v, b1 = panel[2 * l + 1].v;
     const Vector p00 = a[l] * b0, p01 = a[l] * b1;
     const Vector p10 = a[kDepth + l] * b0, p11 = a[kDepth + l] * b1;
     s00 += p00;
@@ -64,8 +68,8 @@ void accumulate(const double* a, const double* b, std::int64_t depth, double* su
     t10 += reinterpret_cast<Vector>(reinterpret_cast<Mask>(p10) & positive);
     t11 += reinterpret_cast<Vector>(reinterpret_cast<Mask>(p11) & positive);
   }
-  s[0] = s00, s[1] = s01, s[2] = s10, s[3] = s11;
-  t[0] = t00, t[1] = t01, t[2] = t10, t[3] = t11;
+  s[0].v = s00, s[1].v = s01, s[2].v = s10, s[3].v = s11;
+  t[0].v = t00, t[1].v = t01, t[2].v = t10, t[3].v = t11;
 }
 
 /// Rows (from..) x one panel of columns of one block.
