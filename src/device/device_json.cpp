@@ -113,8 +113,10 @@ Result<void> check_known_fields(const Json& root, DeviceSpec spec) {
 }
 
 Result<void> check_ranges(const DeviceSpec& spec) {
-  if (spec.units < 1) return bad("units", "must be at least 1");
-  if (spec.threads < 1) return bad("threads", "must be at least 1");
+  // The model counts blocks and waves in small multiples of these, as plain integers.
+  constexpr int kMost = 1'000'000;
+  if (spec.units < 1 || spec.units > kMost) return bad("units", "must be 1 to 1000000");
+  if (spec.threads < 1 || spec.threads > kMost) return bad("threads", "must be 1 to 1000000");
   const std::pair<const char*, double> positive[] = {
       {"clock_ghz", spec.clock_ghz},
       {"dram_bytes_per_s", spec.dram_bytes_per_s},

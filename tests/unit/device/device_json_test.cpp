@@ -94,7 +94,13 @@ TEST(DeviceJson, ErrorsNameTheField) {
   expect_error(replaced(kSmall, "\"units\": 4", "\"units\": \"four\""), "units: must be a whole");
   expect_error(replaced(kSmall, "\"units\": 4", "\"units\": 4.5"), "units: must be a whole");
   expect_error(replaced(kSmall, "\"units\": 4", "\"units\": 1e300"), "units: must be a whole");
-  expect_error(replaced(kSmall, "\"units\": 4", "\"units\": 0"), "units: must be at least 1");
+  expect_error(replaced(kSmall, "\"units\": 4", "\"units\": 0"), "units: must be 1 to 1000000");
+  expect_error(replaced(kSmall, "\"units\": 4", "\"units\": 1000001"), "units: must be 1 to");
+  EXPECT_TRUE(DeviceSpec::from_json(replaced(kSmall, "\"units\": 4", "\"units\": 1000000")));
+  for (const char* field : {"\"threads\": 0, ", "\"threads\": 1000001, "}) {
+    expect_error(replaced(kSmall, "\"units\"", field + std::string("\"units\"")),
+                 "threads: must be 1 to 1000000");
+  }
   expect_error(replaced(kSmall, "\"units\": 4,", ""), "units: missing");
   expect_error(replaced(kSmall, "1.5", "-1"), "clock_ghz");
   expect_error(replaced(kSmall, "1.5", "0"), "clock_ghz: must be greater than 0");
