@@ -57,6 +57,14 @@ TEST(CpuInfo, LevelsIncludeEachOther) {
   EXPECT_FALSE(cpu_level_covers("generic", "x86-64"));
 }
 
+// ThreadSanitizer makes every access a call: on a busy machine 3.5e8 operations, 1.4e8 bytes a
+// second.
+#if defined(__SANITIZE_THREAD__)
+constexpr double kSlower = 20;
+#else
+constexpr double kSlower = 1;
+#endif
+
 TEST(CpuInfo, ProbeIsPlausibleAndItsIdentityStable) {
   const DeviceSpec one = probe_cpu(1);
   const DeviceSpec again = probe_cpu(1);
@@ -68,9 +76,9 @@ TEST(CpuInfo, ProbeIsPlausibleAndItsIdentityStable) {
   EXPECT_NE(one.identity(), probe_cpu(2).identity());
   EXPECT_GT(one.clock_ghz, 0.3);
   EXPECT_LT(one.clock_ghz, 8);
-  EXPECT_GT(one.vector_ops.at(DType::f32), 1e8);  // 3.5e8 under ThreadSanitizer
+  EXPECT_GT(one.vector_ops.at(DType::f32) * kSlower, 1e8);
   EXPECT_LT(one.vector_ops.at(DType::f32), 1e12);
-  EXPECT_GT(one.dram_bytes_per_s, 2e8);
+  EXPECT_GT(one.dram_bytes_per_s * kSlower, 2e8);
   EXPECT_GE(one.l1_bytes, 16 << 10);
   EXPECT_GE(one.l2_bytes, one.l1_bytes);
   EXPECT_GT(one.memory_bytes, 0);
