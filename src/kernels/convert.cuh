@@ -163,6 +163,28 @@ template <class T, DType Type>
 CULET_DEVICE T load_element(const void* base, i64 index) {
   return decode<T, Type>(static_cast<const StoredType<Type>*>(base)[index]);
 }
+/// Two neighbouring elements as they stand in memory: one load where they are of 32 bits or less.
+template <DType Type>
+struct PairBits {
+  static constexpr int kBits = 8 * size_of(Type);
+  u64 words[kBits == 64 ? 2 : 1];
+
+  /// Elements `index` and the next; `index` is even and `base` aligned to pairs.
+  CULET_DEVICE void load(const void* base, i64 index) {
+    const auto* from = static_cast<const StoredType<Type>*>(base) + index;
+    if constexpr (kBits == 64) {
+      words[0] = from[0];
+      words[1] = from[1];
+    } else {
+      words[0] = *reinterpret_cast<const typename Stored<2 * size_of(Type)>::Type*>(from);
+    }
+  }
+  template <class T>
+  CULET_DEVICE T element(int i) const {
+    const u64 bits = kBits == 64 ? words[i] : words[0] >> (i * kBits % 64);
+    return decode<T, Type>(static_cast<StoredType<Type>>(bits));
+  }
+};
 template <DType Type, class T>
 CULET_DEVICE void store_element(void* base, i64 index, T value) {
   static_cast<StoredType<Type>*>(base)[index] = encode<Type>(value);

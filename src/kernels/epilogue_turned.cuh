@@ -16,7 +16,6 @@ class TurnedEpilogue {
   static constexpr int kRegisters = Config::tile_n / 2;
   static constexpr int kOperands = Epilogue::Operands::count;
   static constexpr u32 kRowBytes = 128;  ///< of a slab: 64 columns of D
-  static constexpr u32 kSlabBytes = Config::slab_n * kRowBytes;
   static_assert(Config::tma_store && size_of(Config::d) == 2 && Config::slab_n % 16 == 0);
 
   CULET_DEVICE TurnedEpilogue(const Output& output, const OperandPointers<kOperands>& operands,
@@ -28,10 +27,11 @@ class TurnedEpilogue {
         thread_(thread) {}
 
   /// The first row and column of the warpgroup's accumulators. There are no groups of rows.
-  CULET_DEVICE void begin(i32 row, i32 column, i32 batch, i32) {
-    // What follows from the thread's number is worked out here, not kept through the main loop.
+  CULET_DEVICE void begin(i32 row, i32 column, i32 batch, i32, u32 stages) {
+    slabs_.begin(stages);
     at_ = thread_;
-    asm volatile("" : "+r"(at_));
+    // What follows from the thread's number is worked out here, not kept through the main loop.
+    if constexpr (!Config::roomy) asm volatile("" : "+r"(at_));
     n_ = row;
     m_ = column;
     batch_ = batch;
@@ -70,7 +70,7 @@ class TurnedEpilogue {
         stmatrix_x4_transposed(buffer + swizzle<kRowBytes>(line + column_bytes), word[0], word[1],
                                word[2], word[3]);
       }
-      slabs_.store(at_, d_map_, buffer, n_ + 64 * block, m_ + begin, batch_);
+      slabs_.store(at_, d_map_, output_, buffer, n_ + 64 * block, m_ + begin, batch_);
     }
   }
 
@@ -102,7 +102,9 @@ class TurnedEpilogue {
   const Output& output_;
   const OperandPointers<kOperands>& operands_;
   const TensorMap* d_map_;
-  SlabRing<Config::slab_buffers, kSlabBytes> slabs_;
+  SlabRing<Config::d, Config::slab_n, kRowBytes, Config::slab_buffers, Config::stages,
+           128 * Config::tile_m>
+      slabs_;
   int thread_;
   int at_ = 0;  ///< thread_, as the compiler may use it within a tile
   i32 m_ = 0, n_ = 0, batch_ = 0;

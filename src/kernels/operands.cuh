@@ -40,13 +40,18 @@ struct OperandList<> {
   static CULET_DEVICE void load_rows(const void* const*, i64, T*) {}
   template <class T>
   static CULET_DEVICE void load_columns(const void* const*, i64, i64, T*) {}
+  struct Pair {
+    CULET_DEVICE void clear() {}
+    CULET_DEVICE void load(const void* const*, i64, i64) {}
+    template <class T>
+    CULET_DEVICE void values(int, const T*, T*) const {}
+  };
 };
 
 template <class First, class... Rest>
 struct OperandList<First, Rest...> {
   static constexpr int count = 1 + sizeof...(Rest);
   using Tail = OperandList<Rest...>;
-
   /// Fills in the values that are the same along row m. The row must exist.
   template <class T>
   static CULET_DEVICE void load_rows(const void* const* pointers, i64 m, T* x) {
@@ -63,6 +68,34 @@ struct OperandList<First, Rest...> {
     }
     Tail::load_columns(pointers + 1, n, offset, x + 1);
   }
+
+  /// The operands that load_columns() fills in, for two neighbours in a row of D, as they stand in
+  /// memory: what is loaded early waits here, in few registers.
+  struct Pair {
+    PairBits<First::type> bits;
+    typename Tail::Pair rest;
+
+    CULET_DEVICE void clear() {
+      bits = {};
+      rest.clear();
+    }
+    /// n and offset, of the first, are even.
+    CULET_DEVICE void load(const void* const* pointers, i64 n, i64 offset) {
+      if constexpr (First::kind == Index::column) bits.load(pointers[0], n);
+      if constexpr (First::kind == Index::full) bits.load(pointers[0], offset);
+      rest.load(pointers + 1, n, offset);
+    }
+    /// All operands of neighbour i; `rows` is from load_rows().
+    template <class T>
+    CULET_DEVICE void values(int i, const T* rows, T* x) const {
+      if constexpr (First::kind == Index::column || First::kind == Index::full) {
+        x[0] = bits.template element<T>(i);
+      } else {
+        x[0] = rows[0];
+      }
+      rest.values(i, rows + 1, x + 1);
+    }
+  };
 };
 
 /// The epilogue of one element, every operand loaded for it.

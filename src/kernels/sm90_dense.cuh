@@ -49,6 +49,7 @@ struct DenseArguments {
 ///     static constexpr int cluster_k;            // blocks of a cluster that split k of a tile
 ///     static constexpr bool pingpong, tma_store, d_pairs;
 ///     static constexpr int slab_n, slab_buffers; // of the epilogue's shared memory
+///     static constexpr bool load_ahead;          // the epilogue's operands, a strip ahead
 ///   };
 template <class Config>
 struct DenseShape {
@@ -91,6 +92,11 @@ struct DenseShape {
   static constexpr int kAtLaunch = 65536 / Config::occupancy / kThreads / 8 * 8;
   static constexpr bool kMoveRegisters = kConsumers > 1 || Config::occupancy > 1;
   static constexpr int kAccumulators = kBlocks * Config::tile_n / 2;
+  /// With what sums of stages take. What few of them leave room for: keeping through the main loop
+  /// what is needed after it, and in the epilogue wide strips and stores of the threads' own.
+  static constexpr int kSums = kAccumulators + Config::promote * Config::tile_n / 2;
+  static constexpr bool kRoomy = kSums <= (kConsumers == 3 ? 48 : 96);
+  static constexpr bool kWideStrips = kSums <= (kConsumers == 3 ? 48 : 128);
   /// Tiles so large that their sum fills the registers do not split k, which would spill.
   static constexpr bool kSplits = kAccumulators < 192;
   static constexpr int kProducerRegisters = 40;
@@ -101,10 +107,13 @@ struct DenseShape {
                 (Config::tile_n / Config::cluster_k >= Config::slab_n && Config::slab_n % 16 == 0));
 };
 
-/// The columns that a block stores: of a tile whose k is split over a cluster, its share.
+/// What the epilogue knows of a Config. The columns that a block stores: of a tile whose k is split
+/// over a cluster, its share.
 template <class Config>
 struct StoredPart : Config {
   static constexpr int tile_n = Config::tile_n / Config::cluster_k;
+  static constexpr bool roomy = DenseShape<Config>::kRoomy;
+  static constexpr bool wide_strips = DenseShape<Config>::kWideStrips;
 };
 
 /// Where a block is in its cluster.
@@ -224,8 +233,8 @@ CULET_DEVICE void consume(const DenseArguments<Operands, Grid>& args, const Tens
   const int lane = thread % 32;
   const int barrier = kConsumerBarrier + consumer;
   const i32 first_row = Config::pingpong ? 0 : consumer * Shape::kRows;
-  const u64 a = Shape::StageA::descriptor(shared + static_cast<u32>(first_row / 64) *
-                                                       Shape::StageA::kBlockBytes);
+  const u32 own_stage = shared + static_cast<u32>(first_row / 64) * Shape::StageA::kBlockBytes;
+  const u64 a = Shape::StageA::descriptor(own_stage);
   const u64 b = Shape::StageB::descriptor(shared + Shape::kB);
   Seam epilogue(args.output, args.operands, d_map,
                 shared + Shape::kSlabs + consumer * Shape::kSlabBytes, barrier, thread);
@@ -236,25 +245,39 @@ CULET_DEVICE void consume(const DenseArguments<Operands, Grid>& args, const Tens
   const u32 pieces = args.grid.pieces();
   const u32 workers = gridDim.x / Shape::kClusterBlocks;
   u32 turn = 0;
+  const auto begin_epilogue = [&](const Piece& piece, u32 index) {
+    const ClusterPlace place = cluster_place<Config>();
+    // After the last piece the stages are free; in ping-pong, if this tile has been through all of
+    // them: else the other consumer may still multiply from one.
+    const bool free = Shape::kWideStrips && index + workers >= pieces &&
+                      (!Config::pingpong || piece.k_count >= Config::stages);
+    epilogue.begin(
+        piece.first_row + (piece.tile_m * Config::cluster_m + place.m) * Config::tile_m + first_row,
+        (piece.tile_n * Config::cluster_n + place.n) * Config::tile_n, piece.batch, piece.rows_end,
+        free ? own_stage : 0);
+  };
   for (u32 index = blockIdx.x / Shape::kClusterBlocks; index < pieces; index += workers, ++turn) {
-    const i32 k_tiles = piece_at(args.grid, index).k_count;
+    Piece piece = piece_at(args.grid, index);
     if constexpr (Config::pingpong) {
       if ((turn & 1) != static_cast<u32>(consumer)) {
-        at.skip(static_cast<u32>(k_tiles));
+        at.skip(static_cast<u32>(piece.k_count));
         continue;
       }
-      turns.wait();
     }
-    accumulator.run(ring, at, k_tiles, a, b, lane, [&] {
+    // As early as registers allow: the first stage takes longer to arrive than this to work out.
+    if constexpr (Shape::kRoomy) begin_epilogue(piece, index);
+    if constexpr (Config::pingpong) turns.wait();
+    accumulator.run(ring, at, piece.k_count, a, b, lane, [&] {
       if constexpr (Config::pingpong) turns.pass_on(lane);
     });
-    // Worked out again rather than kept: the main loop has no registers to spare.
-    u32 same = index;
-    asm volatile("" : "+r"(same));
-    const Piece piece = piece_at(args.grid, same);
-    const ClusterPlace place = cluster_place<Config>();
+    if constexpr (!Shape::kRoomy) {
+      u32 same = index;  // worked out again rather than kept
+      asm volatile("" : "+r"(same));
+      piece = piece_at(args.grid, same);
+    }
     if (Shape::kSplits && args.grid.splits > 1) {
       // Tiles of a cluster have their own places in the workspace.
+      const ClusterPlace place = cluster_place<Config>();
       const u32 rank = static_cast<u32>(place.m * Config::cluster_n + place.n);
       const u32 slot = (piece.tile * Shape::kClusterBlocks + rank) * Shape::kConsumers +
                        (Config::pingpong ? 0 : consumer);
@@ -266,9 +289,7 @@ CULET_DEVICE void consume(const DenseArguments<Operands, Grid>& args, const Tens
         continue;
       }
     }
-    epilogue.begin(
-        piece.first_row + (piece.tile_m * Config::cluster_m + place.m) * Config::tile_m + first_row,
-        (piece.tile_n * Config::cluster_n + place.n) * Config::tile_n, piece.batch, piece.rows_end);
+    if constexpr (!Shape::kRoomy) begin_epilogue(piece, index);
 #pragma unroll
     for (int block = 0; block < Shape::kBlocks; ++block) {
       epilogue.visit(block, accumulator.values[block]);
@@ -287,40 +308,60 @@ CULET_DEVICE void consume_part(const DenseArguments<Operands, Grid>& args, const
   using Parts = typename Shape::Parts;
   static_assert(!Config::pingpong, "all consumers work on the one tile");
   const i32 first_row = consumer * Shape::kRows;
-  const u64 a = Shape::StageA::descriptor(shared + static_cast<u32>(first_row / 64) *
-                                                       Shape::StageA::kBlockBytes);
+  const u32 own_stage = shared + static_cast<u32>(first_row / 64) * Shape::StageA::kBlockBytes;
+  const u64 a = Shape::StageA::descriptor(own_stage);
   const u64 b = Shape::StageB::descriptor(shared + Shape::kB);
+  Seam epilogue(args.output, args.operands, d_map,
+                shared + Shape::kSlabs + consumer * Shape::kSlabBytes, kConsumerBarrier + consumer,
+                thread);
   typename Shape::Accumulator accumulator;
   RingPosition<Config::stages> at;
   const u32 pieces = args.grid.pieces();
   const u32 workers = gridDim.x / Shape::kClusterBlocks;
+  const auto begin_epilogue = [&](const Piece& piece) {
+    const ClusterPlace place = cluster_place<Config>();
+    epilogue.begin(
+        piece.first_row + (piece.tile_m * Config::cluster_m + place.m) * Config::tile_m + first_row,
+        (piece.tile_n * Config::cluster_n + place.n) * Config::tile_n +
+            place.k * (Config::tile_n / Config::cluster_k),
+        piece.batch, piece.rows_end, Shape::kWideStrips ? own_stage : 0);
+  };
   // Once: there are as many clusters as pieces. As a loop it is compiled like consume().
   for (u32 index = blockIdx.x / Shape::kClusterBlocks; index < pieces; index += workers) {
-    Piece share = piece_at(args.grid, index);
-    take_share_of_k<Config>(share, cluster_place<Config>().k);
-    accumulator.run(ring, at, share.k_count, a, b, thread % 32, [] {});
-    // Worked out again, as in consume().
-    u32 same = index;
-    asm volatile("" : "+r"(same), "+r"(thread));
-    const Piece piece = piece_at(args.grid, same);
+    Piece piece = piece_at(args.grid, index);
+    if constexpr (Shape::kRoomy) begin_epilogue(piece);
+    take_share_of_k<Config>(piece, cluster_place<Config>().k);
+    accumulator.run(ring, at, piece.k_count, a, b, thread % 32, [] {});
+    if constexpr (!Shape::kRoomy) {
+      u32 same = index;  // as in consume()
+      asm volatile("" : "+r"(same), "+r"(thread));
+      begin_epilogue(piece_at(args.grid, same));
+    }
     const ClusterPlace place = cluster_place<Config>();
     const Parts parts{shared + Shape::kReceived + consumer * Parts::kBytes,
                       shared + Shape::kTurns + 8 * consumer, thread};
     typename Shape::Accumulator::Value mine[Shape::kBlocks][Parts::kMine];
     parts.exchange(accumulator.values, place.k,
                    static_cast<u32>(place.m * Config::cluster_n + place.n), Shape::kSharers, mine);
-    Seam epilogue(args.output, args.operands, d_map,
-                  shared + Shape::kSlabs + consumer * Shape::kSlabBytes,
-                  kConsumerBarrier + consumer, thread);
-    epilogue.begin(
-        piece.first_row + (piece.tile_m * Config::cluster_m + place.m) * Config::tile_m + first_row,
-        (piece.tile_n * Config::cluster_n + place.n) * Config::tile_n +
-            place.k * (Config::tile_n / Config::cluster_k),
-        piece.batch, piece.rows_end);
 #pragma unroll
     for (int block = 0; block < Shape::kBlocks; ++block) epilogue.visit(block, mine[block]);
-    epilogue.end();
   }
+  epilogue.end();
+}
+
+/// By one elected thread: all barriers of the block.
+template <class Config>
+CULET_DEVICE void init_barriers(const typename DenseShape<Config>::RingOfStages& ring, u32 turns) {
+  using Shape = DenseShape<Config>;
+  ring.init(4 * (Config::pingpong ? 1 : Shape::kConsumers));
+  if constexpr (Config::cluster_k > 1) {
+#pragma unroll
+    for (int i = 0; i < Shape::kConsumers; ++i) Shape::Parts::init(turns + 8 * i);
+  } else if constexpr (Config::pingpong) {
+    mbarrier_init(turns, 4);
+    mbarrier_init(turns + 8, 4);
+  }
+  fence_mbarrier_init();
 }
 
 /// The whole kernel; `shared` is its dynamic shared memory, aligned to 1024 bytes. The scheduler
@@ -343,24 +384,18 @@ CULET_DEVICE void dense_kernel(const TensorMap* a_map, const TensorMap* b_map,
   // what a launch waits for.
   Piece first;
   if (warp == kProducerWarp) {
-    first = piece_at(args.grid, blockIdx.x / Shape::kClusterBlocks);
     if (elect_one()) {
       prefetch_map(a_map);
       prefetch_map(b_map);
       if constexpr (Config::tma_store) prefetch_map(d_map);
     }
+    first = piece_at(args.grid, blockIdx.x / Shape::kClusterBlocks);
+    // Now, not after the barrier, which is where the compiler would move it.
+    asm volatile(""
+                 : "+r"(first.tile_m), "+r"(first.tile_n), "+r"(first.batch), "+r"(first.k_begin),
+                   "+r"(first.k_count));
   }
-  if (warp == 0 && elect_one()) {
-    ring.init(4 * (Config::pingpong ? 1 : Shape::kConsumers));
-    if constexpr (Config::cluster_k > 1) {
-      for (int i = 0; i < Shape::kConsumers; ++i)
-        Shape::Parts::init(shared + Shape::kTurns + 8 * i);
-    } else if constexpr (Config::pingpong) {
-      mbarrier_init(shared + Shape::kTurns, 4);
-      mbarrier_init(shared + Shape::kTurns + 8, 4);
-    }
-    fence_mbarrier_init();
-  }
+  if (warp == 0 && elect_one()) init_barriers<Config>(ring, shared + Shape::kTurns);
   // A block must not write to another's barriers or stages before they are initialised.
   if constexpr (Shape::kClusterBlocks > 1) {
     cluster_sync();

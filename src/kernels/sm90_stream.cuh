@@ -104,14 +104,18 @@ CULET_HD constexpr StreamShare stream_share(i32 stages_of_k, int cluster, int ra
   return {first, static_cast<i32>(static_cast<i64>(stages_of_k) * (rank + 1) / cluster) - first};
 }
 
-/// The barriers of a ring: `Stages` full ones, then as many empty ones. By a whole warp.
+/// The barriers of a ring: `Stages` full ones, then as many empty ones. By a whole warp, of which
+/// one lane does it: see Ring::init() in pipeline.cuh.
 template <int Stages>
-CULET_DEVICE void init_ring(u32 full, u32 releases, int lane) {
-  for (int i = lane; i < Stages; i += 32) {
-    mbarrier_init(full + 8 * i, 1);
-    mbarrier_init(full + 8 * (Stages + i), releases);
+CULET_DEVICE void init_ring(u32 full, u32 releases) {
+  if (elect_one()) {
+#pragma unroll
+    for (int i = 0; i < Stages; ++i) {
+      mbarrier_init(full + 8 * i, 1);
+      mbarrier_init(full + 8 * (Stages + i), releases);
+    }
+    fence_mbarrier_init();
   }
-  fence_mbarrier_init();
   __syncwarp();
 }
 
@@ -500,7 +504,6 @@ CULET_DEVICE void stream_kernel(const TensorMap* a_map, const TensorMap* b_map,
   constexpr int kStart = 2;  ///< named barrier: the barriers of the rings are there
   const u32 shared = shared_address(shared_memory);
   const int thread = static_cast<int>(threadIdx.x);
-  const int lane = thread % 32;
   const int warp = __shfl_sync(0xFFFFFFFF, thread / 32, 0);
   const u32 rank = Shape::kClusterBlocks > 1 ? cluster_rank() : 0;
   const i32 place = static_cast<i32>(blockIdx.x) / Config::cluster;
@@ -511,8 +514,8 @@ CULET_DEVICE void stream_kernel(const TensorMap* a_map, const TensorMap* b_map,
       stream_share(stages_of_k, Config::cluster, static_cast<int>(rank % Config::cluster));
   // A producer sets up its own ring, and starts without waiting for anybody.
   if (warp == 4 * Config::groups) {
-    if (lane == 0) prefetch_map(b_map);
-    init_ring<Config::stages>(shared + Shape::kBarriers, 4, lane);
+    if (elect_one()) prefetch_map(b_map);
+    init_ring<Config::stages>(shared + Shape::kBarriers, 4);
     barrier_arrive(kStart, Shape::kThreads);
     if constexpr (Config::share > 1) cluster_arrive();
     if (elect_one()) {
@@ -523,8 +526,8 @@ CULET_DEVICE void stream_kernel(const TensorMap* a_map, const TensorMap* b_map,
     __syncwarp();
     if constexpr (Config::share > 1) cluster_wait();
   } else if (warp == 4 * Config::groups + 1) {
-    if (lane == 0) prefetch_map(a_map);
-    init_ring<Config::a_stages>(shared + Shape::kBarriersA, 4 * Config::share, lane);
+    if (elect_one()) prefetch_map(a_map);
+    init_ring<Config::a_stages>(shared + Shape::kBarriersA, 4 * Config::share);
     barrier_arrive(kStart, Shape::kThreads);
     // Another block's copies must not arrive at barriers that are not there yet.
     if constexpr (Config::share > 1) cluster_sync();

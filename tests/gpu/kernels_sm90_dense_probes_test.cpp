@@ -50,8 +50,8 @@ constexpr const char* kConfigs[] = {
 
 constexpr const char* kAbsmax = R"(
 /// D as ever, and the largest magnitude of each row of sums, to the epilogue's first operand.
-struct Absmax : TileEpilogue<Config, Epilogue> {
-  using Base = TileEpilogue<Config, Epilogue>;
+struct Absmax : TileEpilogue<StoredPart<Config>, Epilogue> {
+  using Base = TileEpilogue<StoredPart<Config>, Epilogue>;
   const Output& output;
   u32* maxima;
   int thread;
@@ -62,9 +62,9 @@ struct Absmax : TileEpilogue<Config, Epilogue> {
         output(out),
         maxima(static_cast<u32*>(const_cast<void*>(operands.pointer[0]))),
         thread(thread_) {}
-  CULET_DEVICE void begin(i32 m_, i32 n, i32 batch, i32 rows_end) {
+  CULET_DEVICE void begin(i32 m_, i32 n, i32 batch, i32 rows_end, u32 stages) {
     m = m_;
-    Base::begin(m_, n, batch, rows_end);
+    Base::begin(m_, n, batch, rows_end, stages);
   }
   CULET_DEVICE void visit(int block, const float (&values)[Base::kRegisters]) {
 #pragma unroll
@@ -128,7 +128,7 @@ struct GatedPair {
   CULET_DEVICE GatedPair(const Output& out, const OperandPointers<0>&, const TensorMap*, u32, int,
                          int thread_)
       : output(out), thread(thread_) {}
-  CULET_DEVICE void begin(i32 m_, i32 n_, i32, i32) {
+  CULET_DEVICE void begin(i32 m_, i32 n_, i32, i32, u32) {
     m = m_;
     n = n_;
   }

@@ -82,6 +82,9 @@ struct StorePath {
 };
 StorePath store_path(const Problem& problem);
 
+/// Whether registers allow the epilogue to load operands as large as D before it needs them.
+bool loads_ahead(const DenseConfig& config, const Problem& problem);
+
 /// The epilogue's shared memory.
 struct Slabs {
   int columns = 64;

@@ -34,12 +34,13 @@ std::string config_struct(const DenseConfig& c, const Problem& p, const DeviceSp
       "  static constexpr int cluster_m = {}, cluster_n = {}, stages = {}, occupancy = {};\n"
       "  static constexpr bool pingpong = {}, tma_store = {}, d_pairs = {};\n"
       "  static constexpr int slab_n = {}, slab_buffers = {};\n"
+      "  static constexpr bool load_ahead = {};\n"
       "}};\n",
       device_dtype_name(c.turned ? p.b : p.a), device_dtype_name(c.turned ? p.a : p.b),
       device_dtype_name(p.d), !rows_along_k(c, p), !columns_along_k(c, p),
       hopper::needs_promotion(p) ? c.promotion_parts() : 0, c.cluster_k, c.tile_m, c.tile_n,
       c.cluster_m, c.cluster_n, c.stages, c.occupancy, c.pingpong, store.tma, store.pairs,
-      slabs.columns, slabs.buffers);
+      slabs.columns, slabs.buffers, loads_ahead(c, p));
 }
 
 std::string entry_point(const DenseConfig& c, const Problem& p) {

@@ -93,9 +93,9 @@ bool spills(const DenseConfig& config, const Problem& problem) {
   // contiguous in m or n.
   const bool across = !hopper::a_along_k(problem) || !hopper::b_along_k(problem);
   if (across && config.accumulators() >= 192) return true;
-  // The largest tiles have no registers left for an epilogue with operands and functions: of two
-  // consumers 192 sums, of three more than 80.
-  const int most = config.consumers() == 3 ? 80 : 191;
+  // The largest tiles have no registers left for an epilogue with operands, nor, with three
+  // consumers, for functions.
+  const int most = config.consumers() == 3 ? 80 : operands.empty() ? 191 : 144;
   return config.accumulators() > most && !problem.epilogue.is_identity();
 }
 

@@ -36,8 +36,8 @@ const Case kCases[] = {
     {"4096x4097x4096:f16", "tile=128x96x64 cluster=1x2 stages=6 schedule=cooperative raster=m"},
     {kBias, "tile=128x256x64 cluster=2x1 stages=4 schedule=cooperative raster=m"},
     {kBias, "tile=192x128x64 cluster=1x1 stages=5 schedule=cooperative raster=m"},
-    {kBias, "tile=128x160x64 cluster=1x1 stages=5 schedule=pingpong raster=m"},
-    {kBias, "tile=256x176x64 cluster=1x1 stages=3 schedule=cooperative raster=m"},
+    {kBias, "tile=128x144x64 cluster=1x1 stages=5 schedule=pingpong raster=m"},
+    {kBias, "tile=256x144x64 cluster=1x1 stages=3 schedule=cooperative raster=m"},
     // Clusters that split k.
     {kPlain, "tile=128x128x64 cluster=2x1x2 stages=5 schedule=cooperative raster=m"},
     {kBias, "tile=128x192x64 cluster=1x1x3 stages=3 schedule=cooperative raster=m"},
