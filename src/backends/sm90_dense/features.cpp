@@ -85,10 +85,10 @@ double epilogue_instructions(const Epilogue& epilogue) {
   return total;
 }
 
-/// Time in which a block's tensor cores stand still for a tile: filling the pipeline is hidden
+/// Time in which a block's tensor cores stand still for its tiles: filling the pipeline is hidden
 /// after the first tile, storing is not, unless the other consumer or the other block multiplies
-/// meanwhile.
-double tile_overhead_seconds(const DenseConfig& c, const Problem& p) {
+/// meanwhile, which for the last tile none does.
+double tile_overhead_seconds(const DenseConfig& c, const Problem& p, double waves) {
   const double clock = 1.6e9;
   // Converting and staging a 64-row slab of 64 columns takes about 250 clocks of a warpgroup, and
   // the consumers' slabs go side by side; 500 clocks for the last wait and the first multiply.
@@ -97,7 +97,8 @@ double tile_overhead_seconds(const DenseConfig& c, const Problem& p) {
   // A multiprocessor issues 128 lanes' instructions a clock.
   const double compute = epilogue_instructions(p.epilogue) * c.tile_m * c.tile_n / 128.0;
   const double clocks = 250.0 * slabs + 500.0 + compute;
-  return (c.pingpong ? 0.1 : c.occupancy > 1 ? 0.25 : 1.0) * clocks / clock;
+  const double shown = c.pingpong ? 0.1 : c.occupancy > 1 ? 0.25 : 1.0;
+  return (shown * (waves - 1) + 1) * clocks / clock;
 }
 
 /// Whether this is the walk over the tiles that reads least from memory, the first such in the
@@ -159,7 +160,7 @@ std::optional<Features> features_of(const DenseConfig& c, const Problem& p,
   const double waves = std::ceil(f.tiles / std::max(f.slots, 1.0));
   const double stages = waves / c.occupancy * count(grid.k_tiles) / c.splits / c.cluster_k;
   f.extra_seconds =
-      waves * tile_overhead_seconds(c, p) + cluster_seconds(c) +
+      tile_overhead_seconds(c, p, waves) + cluster_seconds(c) +
       stages * std::max(0.0, kStageSeconds - stage_reads * 128.0 / kLoadBytesPerSecond);
   if (!is_preferred_walk(c, p, device)) {
     // What the walk is worth is small and uncertain (5 % at most at 4096^3), and it costs no
