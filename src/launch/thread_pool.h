@@ -55,10 +55,10 @@ class ThreadPool {
   std::atomic<bool> stop_{false};
 };
 
-/// Returns once this process burns next to no CPU time beside the calling thread, or after
-/// `max_seconds`: the pools of vendor libraries go on spinning for some milliseconds (OpenBLAS 30,
-/// libgomp 5 to 15) after a call. To be called between timing one backend and the next when either
-/// uses several threads.
+/// Returns once no other thread of this process runs or waits for a core, or after `max_seconds`:
+/// the pools of vendor libraries go on spinning for some milliseconds (OpenBLAS 30, libgomp 5 to
+/// 15) after a call. To be called between timing one backend and the next when either uses several
+/// threads.
 void wait_until_pools_park(double max_seconds = 0.1);
 
 }  // namespace culet
