@@ -38,7 +38,9 @@ struct Arguments {
   const void* a = nullptr;
   const void* b = nullptr;
   void* d = nullptr;
-  /// Epilogue operands in the order of Epilogue::operands().
+  /// Epilogue operands in the order of Epilogue::operands(). On a GPU those with D's shape are
+  /// aligned as D is (up to 16 bytes), the others to 16 bytes. None may overlap D, some elements of
+  /// which are stored before others are computed.
   const void* const* extra = nullptr;
   void* workspace = nullptr;  ///< of at least Plan::workspace(m).bytes
   const PackedOperand* packed_b = nullptr;

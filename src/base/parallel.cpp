@@ -8,6 +8,7 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -30,7 +31,10 @@ void parallel_for(int count, int threads, const std::function<void(int)>& job) {
     }
   };
   std::vector<std::thread> pool;
-  for (int i = 1; i < threads; ++i) pool.emplace_back(work);
+  try {
+    for (int i = 1; i < threads; ++i) pool.emplace_back(work);
+  } catch (const std::system_error&) {  // no more threads to be had: those there are do it all
+  }
   work();
   for (std::thread& thread : pool) thread.join();
   if (failure != nullptr) std::rethrow_exception(failure);

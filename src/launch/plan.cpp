@@ -24,6 +24,9 @@ std::int64_t round_up(std::int64_t value, std::int64_t align) {
   return (value + align - 1) / align * align;
 }
 
+/// Of epilogue operands on a GPU, whose kernels read them in pieces of up to 16 bytes.
+constexpr std::int64_t kOperandAlign = 16;
+
 bool is_aligned(const void* pointer, std::int64_t align) {
   return reinterpret_cast<std::uintptr_t>(pointer) % static_cast<std::uintptr_t>(align) == 0;
 }
@@ -162,8 +165,15 @@ Result<void> Plan::Impl::check_operands(const Arguments& arguments) const {
     return wrong(fmt::format("extra: null, but the epilogue has {} operands", operands.size()));
   }
   for (std::size_t i = 0; i < operands.size(); ++i) {
-    if (arguments.extra[i] != nullptr) continue;
-    return wrong(fmt::format("extra[{}] ('{}'): a null pointer", i, operands[i].name));
+    if (arguments.extra[i] == nullptr)
+      return wrong(fmt::format("extra[{}] ('{}'): a null pointer", i, operands[i].name));
+    const std::int64_t align = operands[i].index == EpilogueIndex::full
+                                   ? std::min<std::int64_t>(problem.align_d, kOperandAlign)
+                                   : kOperandAlign;
+    if (!on_cpu && !is_aligned(arguments.extra[i], align)) {
+      return wrong(fmt::format("extra[{}] ('{}'): {} is not aligned to {} bytes", i,
+                               operands[i].name, arguments.extra[i], align));
+    }
   }
   return {};
 }

@@ -24,6 +24,20 @@ TEST(SimtKernel, EveryConfigurationIsExact) {
   }
 }
 
+TEST(SimtKernel, EpilogueOperandsMustBeAligned) {
+  CULET_NEEDS_GPU();
+  GpuCase gemm("40x48x64:f32:epi=\"acc + bias[n]\"");
+  const Problem& p = gemm.host.problem;
+  const Plan plan = take(plan_of(p, "simt", family("simt").configs(p, *gpu()).front()));
+  gemm.prepare(plan);
+  Arguments arguments = gemm.arguments();
+  const void* extra[] = {static_cast<const char*>(arguments.extra[0]) + 4};
+  arguments.extra = extra;
+  const auto ran = plan.run(arguments);
+  ASSERT_FALSE(ran);
+  EXPECT_NE(ran.error().message.find("is not aligned to 16 bytes"), std::string::npos);
+}
+
 TEST(SimtKernel, DtypesLayoutsStridesAndEpilogues) {
   CULET_NEEDS_GPU();
   const auto context = take(cuda::Context::enter(gpu()->ordinal));

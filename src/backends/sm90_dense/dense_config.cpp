@@ -228,14 +228,17 @@ std::int64_t bytes_without_slabs(const DenseConfig& config) {
 }  // namespace
 
 bool loads_ahead(const DenseConfig& config, const Problem& problem) {
-  int words = 0;  // of a pair of elements, of all such operands
+  bool any_full = false;
+  int words = 0;  // of a pair of elements, of all operands that are loaded so
   for (const EpilogueOperand& operand : problem.epilogue.operands()) {
-    if (operand.index == EpilogueIndex::full) words += bits(operand.dtype) > 16 ? 2 : 1;
+    any_full = any_full || operand.index == EpilogueIndex::full;
+    if (operand.index == EpilogueIndex::full || operand.index == EpilogueIndex::column)
+      words += std::max(1, bits(operand.dtype) / 16);
   }
   // Two strips of eight pairs, by ptxas 13.0.
   const int most = config.occupancy == 2 ? 80 : 160;
   const int sums = config.accumulators();
-  return words > 0 && sums <= (config.consumers() == 3 ? 48 : 128) && sums + 16 * words <= most;
+  return any_full && sums <= (config.consumers() == 3 ? 48 : 128) && sums + 16 * words <= most;
 }
 
 Slabs slabs_of(const DenseConfig& config, const StorePath& store, std::int64_t shared_limit) {

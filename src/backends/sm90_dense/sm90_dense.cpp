@@ -187,7 +187,7 @@ std::optional<Features> features_of(const DenseConfig& c, const Problem& p,
 class Sm90Dense final : public GemmFamily<DenseConfig> {
  public:
   std::string_view name() const override { return "sm90_dense"; }
-  std::string version() const override { return "1"; }
+  std::string version() const override { return "2"; }
 
  private:
   std::string why_not(const Problem& problem, const DeviceSpec& device) const override {

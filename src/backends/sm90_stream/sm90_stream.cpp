@@ -110,7 +110,7 @@ LaunchSpec launch_of(const StreamConfig& c, const Problem& p) {
 class Sm90Stream final : public GemmFamily<StreamConfig> {
  public:
   std::string_view name() const override { return "sm90_stream"; }
-  std::string version() const override { return "4"; }
+  std::string version() const override { return "5"; }
 
  private:
   std::string why_not(const Problem& problem, const DeviceSpec& device) const override {
