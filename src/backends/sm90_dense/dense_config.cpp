@@ -236,7 +236,8 @@ bool loads_ahead(const DenseConfig& config, const Problem& problem) {
       words += std::max(1, bits(operand.dtype) / 16);
   }
   // Two strips of eight pairs, by ptxas 13.0.
-  const int most = config.occupancy == 2 ? 80 : 160;
+  const bool several = problem.epilogue.operands().size() > 1;
+  const int most = config.occupancy == 2 ? 80 : several ? 144 : 160;
   const int sums = config.accumulators();
   return any_full && sums <= (config.consumers() == 3 ? 48 : 128) && sums + 16 * words <= most;
 }
