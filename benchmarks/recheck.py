@@ -45,7 +45,7 @@ def main():
     with open(args.tuned, encoding="utf-8") as file:
         reports = json.load(file)["reports"]
 
-    ratios, slower = {"default": [], "best": []}, []
+    ratios, slower, alone = {"default": [], "best": []}, [], 0
     for report in reports:
         chosen = report["chosen"]
         if chosen is None:
@@ -61,9 +61,13 @@ def main():
         timed = [trial for trial in again["trials"] if trial["median_us"]]
         mine = next((trial for trial in timed if candidate_text(trial["steps"]) == wanted), None)
         vendors = [trial for trial in timed if trial["vendor"]]
-        if mine is None or not vendors:
-            print(f"{problem:<36} {wanted.split('{')[0]}: nothing to compare with", flush=True)
+        if mine is None:
+            print(f"{problem:<36} {wanted.split('{')[0]}: not timed again", flush=True)
             slower.append(problem)
+            continue
+        if not vendors:
+            print(f"{problem:<36} {wanted.split('{')[0]}: no vendor's plan to compare with", flush=True)
+            alone += 1
             continue
         best = min(vendors, key=lambda trial: trial["median_us"])
         default_us = again["chosen"]["vs_default"] * again["chosen"]["median_us"]
@@ -81,7 +85,7 @@ def main():
         if values:
             print(f"{len(values)} problems against the vendor's {name}: geometric mean {math.exp(sum(map(math.log, values)) / len(values)):.3f}x, "
                   f"worst {min(values):.3f}x")
-    print(f"{len(slower)} slower than the vendor's {args.against} beyond {args.slack:.0%} and the intervals")
+    print(f"{len(slower)} slower than the vendor's {args.against} beyond {args.slack:.0%} and the intervals, or not timed again; {alone} without a vendor's plan")
     return 7 if slower else 0
 
 
