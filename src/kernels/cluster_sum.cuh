@@ -113,18 +113,6 @@ struct ClusterSum {
         "r"(barrier), "r"(a), "r"(b), "r"(c), "r"(d)
         : "memory");
   }
-  static CULET_DEVICE void load_shared(u32 address, float (&x)[4]) {
-    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3])
-                 : "r"(address)
-                 : "memory");
-  }
-  static CULET_DEVICE void load_shared(u32 address, i32 (&x)[4]) {
-    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
-                 : "r"(address)
-                 : "memory");
-  }
 };
 
 }  // namespace culet::kernels

@@ -44,9 +44,9 @@ struct Choice<false, Yes, No> {
 
 /// The slabs of shared memory through which a warpgroup's part of D leaves, of `Rows` rows of
 /// `RowBytes`: `Buffers` of them, used in turn, which the copy engine stores while the next one is
-/// computed. The last tile of a block has nothing to overlap with, and the copy engine takes about
-/// half a microsecond to begin: then the threads store the slabs themselves. They stand in the main
-/// loop's stages, `Stages` of them, `StageBytes` apart, so that none is waited for.
+/// computed. The last tile of a block has nothing to overlap with, and the copy engine takes some
+/// 400 clocks to begin: then the threads store the slabs themselves. They stand in the main loop's
+/// stages, `Stages` of them, `StageBytes` apart, so that none is waited for.
 template <DType D, int Rows, int RowBytes, int Buffers, int Stages, u32 StageBytes>
 class SlabRing {
  public:
@@ -125,12 +125,6 @@ class SlabRing {
       *reinterpret_cast<Words*>(d + i * kRowsAtOnce * output.ld) =
           Words{{word[i][0], word[i][1], word[i][2], word[i][3]}};
     }
-  }
-  static CULET_DEVICE void load_shared(u32 shared, u32 (&word)[4]) {
-    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(word[0]), "=r"(word[1]), "=r"(word[2]), "=r"(word[3])
-                 : "r"(shared)
-                 : "memory");
   }
 
   u32 buffers_;
@@ -282,7 +276,7 @@ class TileEpilogue {
   CULET_DEVICE void store_slabs(i32 block_row, i32 row, const RowValues& rows,
                                 const T (&values)[kRegisters]) {
     constexpr int kAll = ceil_div(Config::tile_n, Config::slab_n) * kStrips;
-    constexpr bool kAhead = Config::load_ahead;
+    constexpr bool kAhead = Config::load_ahead && Config::wide_strips;
     Strip strips[2];
     u32 buffer = 0;
     if (kAhead) load_strip(0, row, strips[0]);

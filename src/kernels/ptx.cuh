@@ -194,6 +194,23 @@ CULET_DEVICE void tma_store_wait_read() {
 /// Until all of this thread's stores are complete.
 CULET_DEVICE void tma_store_wait_all() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
 
+// --- "... ld" ------------------------------------------------------------------------------------
+
+CULET_DEVICE void load_shared(u32 shared, float (&x)[4]) {
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3])
+               : "r"(shared)
+               : "memory");
+}
+/// Four words, as i32 or u32.
+template <class Word>
+CULET_DEVICE void load_shared(u32 shared, Word (&x)[4]) {
+  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+               : "r"(shared)
+               : "memory");
+}
+
 // --- "... stmatrix" ------------------------------------------------------------------------------
 
 CULET_DEVICE void stmatrix_x4(u32 shared, u32 a, u32 b, u32 c, u32 d) {

@@ -225,6 +225,18 @@ struct Turns {
   }
 };
 
+/// Tells the epilogue which tile comes: the consumer's first row in the block's is `first_row`.
+/// `free_stages`: 0, or the consumer's own part of the first stage, if no stage is needed again.
+template <class Config, class Seam>
+CULET_DEVICE void begin_tile(Seam& epilogue, const Piece& piece, i32 first_row, u32 free_stages) {
+  const ClusterPlace place = cluster_place<Config>();
+  epilogue.begin(
+      piece.first_row + (piece.tile_m * Config::cluster_m + place.m) * Config::tile_m + first_row,
+      (piece.tile_n * Config::cluster_n + place.n) * Config::tile_n +
+          place.k * (Config::tile_n / Config::cluster_k),
+      piece.batch, piece.rows_end, DenseShape<Config>::kWideStrips ? free_stages : 0);
+}
+
 template <class Config, class Seam, class Grid, int Operands>
 CULET_DEVICE void consume(const DenseArguments<Operands, Grid>& args, const TensorMap* d_map,
                           u32 shared, int consumer, int thread,
@@ -246,15 +258,11 @@ CULET_DEVICE void consume(const DenseArguments<Operands, Grid>& args, const Tens
   const u32 workers = gridDim.x / Shape::kClusterBlocks;
   u32 turn = 0;
   const auto begin_epilogue = [&](const Piece& piece, u32 index) {
-    const ClusterPlace place = cluster_place<Config>();
     // After the last piece the stages are free; in ping-pong, if this tile has been through all of
     // them: else the other consumer may still multiply from one.
-    const bool free = Shape::kWideStrips && index + workers >= pieces &&
-                      (!Config::pingpong || piece.k_count >= Config::stages);
-    epilogue.begin(
-        piece.first_row + (piece.tile_m * Config::cluster_m + place.m) * Config::tile_m + first_row,
-        (piece.tile_n * Config::cluster_n + place.n) * Config::tile_n, piece.batch, piece.rows_end,
-        free ? own_stage : 0);
+    const bool free =
+        index + workers >= pieces && (!Config::pingpong || piece.k_count >= Config::stages);
+    begin_tile<Config>(epilogue, piece, first_row, free ? own_stage : 0);
   };
   for (u32 index = blockIdx.x / Shape::kClusterBlocks; index < pieces; index += workers, ++turn) {
     Piece piece = piece_at(args.grid, index);
@@ -318,24 +326,16 @@ CULET_DEVICE void consume_part(const DenseArguments<Operands, Grid>& args, const
   RingPosition<Config::stages> at;
   const u32 pieces = args.grid.pieces();
   const u32 workers = gridDim.x / Shape::kClusterBlocks;
-  const auto begin_epilogue = [&](const Piece& piece) {
-    const ClusterPlace place = cluster_place<Config>();
-    epilogue.begin(
-        piece.first_row + (piece.tile_m * Config::cluster_m + place.m) * Config::tile_m + first_row,
-        (piece.tile_n * Config::cluster_n + place.n) * Config::tile_n +
-            place.k * (Config::tile_n / Config::cluster_k),
-        piece.batch, piece.rows_end, Shape::kWideStrips ? own_stage : 0);
-  };
   // Once: there are as many clusters as pieces. As a loop it is compiled like consume().
   for (u32 index = blockIdx.x / Shape::kClusterBlocks; index < pieces; index += workers) {
     Piece piece = piece_at(args.grid, index);
-    if constexpr (Shape::kRoomy) begin_epilogue(piece);
+    if constexpr (Shape::kRoomy) begin_tile<Config>(epilogue, piece, first_row, own_stage);
     take_share_of_k<Config>(piece, cluster_place<Config>().k);
     accumulator.run(ring, at, piece.k_count, a, b, thread % 32, [] {});
     if constexpr (!Shape::kRoomy) {
       u32 same = index;  // as in consume()
       asm volatile("" : "+r"(same), "+r"(thread));
-      begin_epilogue(piece_at(args.grid, same));
+      begin_tile<Config>(epilogue, piece_at(args.grid, same), first_row, own_stage);
     }
     const ClusterPlace place = cluster_place<Config>();
     const Parts parts{shared + Shape::kReceived + consumer * Parts::kBytes,

@@ -238,8 +238,7 @@ bool loads_ahead(const DenseConfig& config, const Problem& problem) {
   // Two strips of eight pairs, by ptxas 13.0.
   const bool several = problem.epilogue.operands().size() > 1;
   const int most = config.occupancy == 2 ? 80 : several ? 144 : 160;
-  const int sums = config.accumulators();
-  return any_full && sums <= (config.consumers() == 3 ? 48 : 128) && sums + 16 * words <= most;
+  return any_full && config.accumulators() + 16 * words <= most;
 }
 
 Slabs slabs_of(const DenseConfig& config, const StorePath& store, std::int64_t shared_limit) {
