@@ -59,7 +59,7 @@ SYSTEM = re.compile(r"\s*#\s*include\s*<([^>]+)>")
 LAYER_OF = {module: layer for layer, modules in enumerate(LAYERS) for module in modules}
 
 # Headers so heavy that only .cpp files may include them.
-HEAVY = ("nlohmann/", "sqlite3.h", "CLI/", "pybind11/", "nanobind/", "dnnl", "cuda.h", "cuda_runtime", "nvrtc",
+HEAVY = ("nlohmann/json.hpp", "sqlite3.h", "CLI/", "pybind11/", "nanobind/", "dnnl", "cuda.h", "cuda_runtime", "nvrtc",
          "cublas")
 # What a public header may include of the system: the standard library and tl::expected.
 PUBLIC_SYSTEM = re.compile(r"^([a-z_0-9]+|tl/expected\.hpp)$")

@@ -106,6 +106,7 @@ class CheckLayers(unittest.TestCase):
         self.accepts("src/cache/store.cpp", "<sqlite3.h>")
         self.refuses("src/cache/store.h", "<sqlite3.h>", "heavy")
         self.refuses("src/device/json.h", "<nlohmann/json.hpp>", "heavy")
+        self.accepts("src/device/json.h", "<nlohmann/json_fwd.hpp>")  # names only
 
     def test_unknown_names(self):
         self.refuses("src/cache/store.cpp", '"nowhere.h"', "neither")

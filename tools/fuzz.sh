@@ -6,6 +6,8 @@
 # that are named by their hash are such, chosen to reach what all learned ones reach
 # (-set_cover_merge=1 -use_counters=0; at most 199 files a target).
 #
+# SEED=N in the environment repeats a run as far as time allows; without it every run is another one.
+#
 #   tools/fuzz.sh FOLDER SECONDS JOBS [TARGET]
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -23,7 +25,7 @@ learned=$folder/corpus/$target
 mkdir -p "$learned"
 log=$folder/fuzz_$target.log
 if "$folder/tests/fuzz/fuzz_$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=4096 -max_len=65536 \
-    -artifact_prefix="$folder/finding-$target-" "$learned" "tests/fuzz/corpus/$target" >"$log" 2>&1; then
+    ${SEED:+-seed="$SEED"} -artifact_prefix="$folder/finding-$target-" "$learned" "tests/fuzz/corpus/$target" >"$log" 2>&1; then
   echo "fuzz: $target: $(tail -1 "$log")"
 else
   echo "fuzz: $target: FINDING, see $log" >&2

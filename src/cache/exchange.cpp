@@ -18,6 +18,7 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "base/whole_number.h"
 #include "cache/records.h"
 #include "cache/rows.h"
 
@@ -145,15 +146,12 @@ class Reader {
   }
   std::int64_t whole(std::string_view name, std::int64_t least, std::int64_t most) {
     const json& value = get(name);
-    // Unsigned numbers above INT64_MAX would wrap.
-    const bool whole = value.is_number_integer() &&
-                       (!value.is_number_unsigned() ||
-                        value.get<std::uint64_t>() <= static_cast<std::uint64_t>(most));
-    if (!whole || value.get<std::int64_t>() < least || value.get<std::int64_t>() > most) {
+    const auto number = whole_number(value, least, most);
+    if (!number) {
       wrong(name, fmt::format("must be a whole number from {} to {}, not {}", least, most,
                               shown(value.dump())));
     }
-    return value.get<std::int64_t>();
+    return *number;
   }
   /// To be called when all names were asked for.
   void end() const {

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "base/whole_number.h"
 
 namespace culet {
 namespace {
@@ -82,7 +83,7 @@ std::optional<Trial> read_trial(const json& object) {
   }
   if (const json& timing = object.at("timing"); !timing.is_null()) {
     trial.timing = Timing{number(timing.at("median")), number(timing.at("low")),
-                          number(timing.at("high")), timing.at("samples").get<int>()};
+                          number(timing.at("high")), whole_number<int>(timing.at("samples"))};
   }
   return trial;
 }
@@ -156,7 +157,9 @@ std::string trial_json(const Trial& trial, std::int64_t made) {
 std::optional<Trial> trial_from_json(std::string_view text, std::int64_t* made) {
   try {
     const json object = json::parse(text);
-    if (made != nullptr) *made = object.value("made", std::int64_t{0});
+    if (made != nullptr) {
+      *made = object.contains("made") ? whole_number<std::int64_t>(object.at("made")) : 0;
+    }
     return read_trial(object);
   } catch (const json::exception&) {
     return std::nullopt;

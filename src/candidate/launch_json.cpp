@@ -7,6 +7,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/whole_number.h"
 #include "culet/candidate.h"
 
 namespace culet {
@@ -42,12 +43,12 @@ Json write(const MValue& v) {
 }
 
 MValue read_mvalue(const Json& json) {
-  if (json.is_number_integer()) return MValue(json.get<std::int64_t>());
+  if (json.is_number_integer()) return MValue(whole_number<std::int64_t>(json));
   MValue v;
-  v.add = json.at("add").get<std::int64_t>();
-  v.mul = json.at("mul").get<std::int64_t>();
-  v.div = json.at("div").get<std::int64_t>();
-  v.cap = json.at("cap").get<std::int64_t>();
+  v.add = whole_number<std::int64_t>(json.at("add"));
+  v.mul = whole_number<std::int64_t>(json.at("mul"));
+  v.div = whole_number<std::int64_t>(json.at("div"));
+  v.cap = whole_number<std::int64_t>(json.at("cap"));
   if (v.div < 1) throw Json::other_error::create(502, "div must be positive", &json);
   return v;
 }
@@ -74,15 +75,15 @@ TensorMapSpec read_map(const Json& json) {
   const Result<DType> dtype = parse_dtype(json.at("dtype").get_ref<const std::string&>());
   if (!dtype) throw Json::other_error::create(503, dtype.error().message, &json);
   map.dtype = *dtype;
-  map.swizzle_bytes = json.at("swizzle_bytes").get<int>();
-  map.l2_promotion_bytes = json.at("l2_promotion_bytes").get<int>();
+  map.swizzle_bytes = whole_number<int>(json.at("swizzle_bytes"));
+  map.l2_promotion_bytes = whole_number<int>(json.at("l2_promotion_bytes"));
   const std::size_t rank = json.at("dims").size();
   if (rank < 1 || rank > 5) throw Json::other_error::create(504, "rank is not 1..5", &json);
   map.rank = static_cast<int>(rank);
   for (std::size_t i = 0; i < rank; ++i) {
     map.dims[i] = read_mvalue(json.at("dims").at(i));
     map.strides_bytes[i] = read_mvalue(json.at("strides_bytes").at(i));
-    map.box[i] = json.at("box").at(i).get<std::uint32_t>();
+    map.box[i] = whole_number<std::uint32_t>(json.at("box").at(i));
   }
   return map;
 }
@@ -109,18 +110,24 @@ Json write(const LaunchArg& arg) {
   return json;
 }
 
+/// 0 where there is none: what is zero is not written.
+template <typename Integer>
+Integer optional_number(const Json& json, const char* name) {
+  return json.contains(name) ? whole_number<Integer>(json.at(name)) : Integer{0};
+}
+
 LaunchArg read_arg(const Json& json) {
   switch (read_enum<LaunchArg::Kind>(kKinds, json.at("kind"))) {
     case LaunchArg::Kind::pointer:
       return LaunchArg::pointer(read_enum<Operand>(kOperands, json.at("operand")),
-                                json.value("extra", 0),
-                                json.value("offset_bytes", std::int64_t{0}));
+                                optional_number<int>(json, "extra"),
+                                optional_number<std::int64_t>(json, "offset_bytes"));
     case LaunchArg::Kind::i32:
       return LaunchArg::i32(read_mvalue(json.at("value")));
     case LaunchArg::Kind::i64:
       return LaunchArg::i64(read_mvalue(json.at("value")));
     case LaunchArg::Kind::f32:
-      return LaunchArg::real(std::bit_cast<float>(json.at("bits").get<std::uint32_t>()));
+      return LaunchArg::real(std::bit_cast<float>(whole_number<std::uint32_t>(json.at("bits"))));
     case LaunchArg::Kind::tensor_map:
       break;
   }
@@ -142,7 +149,7 @@ void read_triple(const Json& json, T (&values)[3]) {
     if constexpr (std::is_same_v<T, MValue>) {
       values[i] = read_mvalue(json.at(i));
     } else {
-      values[i] = json.at(i).get<T>();
+      values[i] = whole_number<T>(json.at(i));
     }
   }
 }
@@ -157,9 +164,9 @@ Json write(const HostLaunch& host) {
 HostLaunch read_host(const Json& json) {
   HostLaunch host;
   host.split = read_enum<HostLaunch::Split>(kSplits, json.at("split"));
-  host.granularity = json.at("granularity").get<std::int64_t>();
-  host.threads = json.at("threads").get<int>();
-  host.scratch_bytes_per_thread = json.at("scratch_bytes_per_thread").get<std::int64_t>();
+  host.granularity = whole_number<std::int64_t>(json.at("granularity"));
+  host.threads = whole_number<int>(json.at("threads"));
+  host.scratch_bytes_per_thread = whole_number<std::int64_t>(json.at("scratch_bytes_per_thread"));
   if (host.granularity < 1 || host.threads < 1) {
     throw Json::other_error::create(505, "granularity and threads must be positive", &json);
   }
@@ -171,14 +178,14 @@ LaunchSpec read_spec(const Json& json) {
   read_triple(json.at("grid"), spec.grid);
   read_triple(json.at("block"), spec.block);
   read_triple(json.at("cluster"), spec.cluster);
-  spec.shared_bytes = json.at("shared_bytes").get<std::uint32_t>();
+  spec.shared_bytes = whole_number<std::uint32_t>(json.at("shared_bytes"));
   spec.pdl = json.at("pdl").get<bool>();
   for (const Json& arg : json.at("args")) spec.args.push_back(read_arg(arg));
   spec.host = read_host(json.at("host"));
   spec.workspace_bytes = read_mvalue(json.at("workspace_bytes"));
-  spec.workspace_align = json.at("workspace_align").get<std::int64_t>();
-  spec.zeroed_prefix = json.at("zeroed_prefix").get<std::int64_t>();
-  spec.packed_b_bytes = json.at("packed_b_bytes").get<std::int64_t>();
+  spec.workspace_align = whole_number<std::int64_t>(json.at("workspace_align"));
+  spec.zeroed_prefix = whole_number<std::int64_t>(json.at("zeroed_prefix"));
+  spec.packed_b_bytes = whole_number<std::int64_t>(json.at("packed_b_bytes"));
   spec.pack_entry = json.at("pack_entry").get<std::string>();
   return spec;
 }

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "cache/database.h"
+#include "cache/records.h"
 #include "fixtures.h"
 
 namespace culet {
@@ -75,6 +76,27 @@ TEST_F(Damage, LastByteMissing) {
   EXPECT_LT(found, 3 * kEntries);
   EXPECT_GT(found, 2 * kEntries);
   EXPECT_FALSE(cache->verify().empty());
+}
+
+TEST(StoredTrial, NumbersThatAreNotWholeOrDoNotFitAreNoTrial) {
+  Trial trial = trial_no(0);
+  trial.timing = Timing{1e-6, 1e-6, 1e-6, 25};
+  const std::string text = trial_json(trial, 77);
+  const auto with = [&text](std::string_view name, const char* value) {
+    const std::size_t begin = text.find(name) + name.size();
+    std::string changed = text;
+    changed.replace(begin, changed.find_first_of(",}", begin) - begin, value);
+    std::int64_t made = 0;
+    return trial_from_json(changed, &made).has_value();
+  };
+  for (const char* name : {"\"samples\":", "\"made\":"}) {
+    ASSERT_NE(text.find(name), std::string::npos);
+    EXPECT_TRUE(with(name, "26"));
+    for (const char* value : {"5.08889e+101", "2.5", "18446744073709551615", "\"26\""}) {
+      EXPECT_FALSE(with(name, value)) << name << value;
+    }
+  }
+  EXPECT_FALSE(with("\"samples\":", "4294967297"));  // would wrap to 1
 }
 
 TEST_F(Damage, SecondDamagedFileDoesNotReplaceTheFirst) {

@@ -205,6 +205,27 @@ TEST(LaunchSpec, DamagedJsonIsAnError) {
   }
 }
 
+TEST(LaunchSpec, NumbersThatAreNotWholeOrDoNotFitAreErrors) {
+  const std::string json = full_spec().json();
+  const auto with = [&json](std::string_view field, const char* value) {
+    const std::size_t begin = json.find(field) + field.size();
+    std::string text = json;
+    return text.replace(begin, json.find_first_of(",}]", begin) - begin, value);
+  };
+  ASSERT_TRUE(LaunchSpec::from_json(with("\"threads\":", "7")));
+  for (const char* field : {"\"threads\":", "\"shared_bytes\":", "\"extra\":", "\"bits\":"}) {
+    ASSERT_NE(json.find(field), std::string::npos) << field;
+    // The third is 2^32 + 1, the last 2^64 - 1: both would wrap.
+    for (const char* value :
+         {"1.5", "5.08889e+101", "4294967297", "18446744073709551615", "true"}) {
+      EXPECT_FALSE(LaunchSpec::from_json(with(field, value))) << field << value;
+    }
+  }
+  EXPECT_FALSE(LaunchSpec::from_json(with("\"shared_bytes\":", "-1")));
+  EXPECT_FALSE(LaunchSpec::from_json(with("\"offset_bytes\":", "1e300")));
+  EXPECT_FALSE(LaunchSpec::from_json(with("\"workspace_align\":", "9223372036854775808")));
+}
+
 TEST(ArtifactKinds, HaveNames) {
   EXPECT_EQ(to_string(ArtifactKind::cubin), "cubin");
   EXPECT_EQ(to_string(ArtifactKind::host_so), "host_so");
