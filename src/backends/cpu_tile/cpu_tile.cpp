@@ -21,7 +21,7 @@ using cpu_tile::TileConfig;
 class CpuTileBackend final : public KernelFamily {
  public:
   std::string_view name() const override { return "cpu_tile"; }
-  std::string version() const override { return "1"; }
+  std::string version() const override { return "2"; }
   DeviceKind device_kind() const override { return DeviceKind::cpu; }
 
   Support supports(const Problem& problem, const DeviceSpec& device) const override;
@@ -47,26 +47,43 @@ bool reads(DType dtype) {
          dtype == DType::s32 || dtype == DType::s8 || dtype == DType::u8;
 }
 
-Support CpuTileBackend::supports(const Problem& p, const DeviceSpec& device) const {
+/// The rule that a problem breaks whatever its epilogue; empty if there is none.
+std::string refusal(const Problem& p, const DeviceSpec& device) {
   if (cpu_tile::level_of(device) == Level::none) {
-    return Support::cannot(fmt::format("{}: its kernels need x86-64-v3 (AVX2 and FMA) or better",
-                                       device.architecture));
+    return fmt::format("{}: its kernels need x86-64-v3 (AVX2 and FMA) or better",
+                       device.architecture);
   }
   const bool f32 = p.a == DType::f32 && p.b == DType::f32 && p.d == DType::f32;
   const bool bf16 =
       p.a == DType::bf16 && p.b == DType::bf16 && (p.d == DType::bf16 || p.d == DType::f32);
   if (!f32 && !bf16) {
-    return Support::cannot(
-        fmt::format("{}*{}>{}: it has f32*f32>f32, bf16*bf16>f32 and "
-                    "bf16*bf16>bf16",
-                    to_string(p.a), to_string(p.b), to_string(p.d)));
+    return fmt::format("{}*{}>{}: it has f32*f32>f32, bf16*bf16>f32 and bf16*bf16>bf16",
+                       to_string(p.a), to_string(p.b), to_string(p.d));
   }
-  if (p.accumulate != Accumulate::f32 && p.accumulate != Accumulate::fast) {
-    return Support::cannot(fmt::format("acc={}: it sums in f32", to_string(p.accumulate)));
-  }
-  if (p.a_order != Order::row_major) {
-    return Support::cannot("A is column-major: it reads A along k");
-  }
+  if (p.accumulate != Accumulate::f32 && p.accumulate != Accumulate::fast)
+    return fmt::format("acc={}: it sums in f32", to_string(p.accumulate));
+  if (p.a_order != Order::row_major) return "A is column-major: it reads A along k";
+  return {};
+}
+
+/// The step's configuration. A step may be of a choice in a file that somebody else wrote: what its
+/// kernel cannot run is refused here, not only left out of the space.
+Result<TileConfig> checked(const Problem& problem, const Step& step, const DeviceSpec& device) {
+  const std::string prefix = "cpu_tile: ";
+  if (step.part == Part::epilogue)
+    return fail(ErrorCode::unsupported, prefix + "an epilogue alone is not a GEMM");
+  if (const std::string reason = refusal(problem, device); !reason.empty())
+    return fail(ErrorCode::unsupported, prefix + reason);
+  auto config = TileConfig::parse(step.config);
+  if (!config) return config;
+  if (const std::string reason = cpu_tile::config_error(*config, problem, device); !reason.empty())
+    return fail(ErrorCode::invalid_argument, prefix + reason);
+  return config;
+}
+
+Support CpuTileBackend::supports(const Problem& p, const DeviceSpec& device) const {
+  if (std::string reason = refusal(p, device); !reason.empty())
+    return Support::cannot(std::move(reason));
   if (p.epilogue.is_identity()) return Support::can();
   for (const EpilogueOperand& operand : p.epilogue.operands()) {
     if (!reads(operand.dtype)) return Support::gemm_only();
@@ -92,15 +109,15 @@ std::optional<Features> CpuTileBackend::features(const Problem& problem, const C
 }
 
 Result<Source> CpuTileBackend::source(const Problem& problem, const Step& step,
-                                      const DeviceSpec&) const {
-  auto config = TileConfig::parse(step.config);
+                                      const DeviceSpec& device) const {
+  auto config = checked(problem, step, device);
   if (!config) return tl::unexpected<Error>(config.error());
   return cpu_tile::source_of(problem, *config);
 }
 
 Result<LaunchSpec> CpuTileBackend::launch(const Problem& problem, const Step& step,
                                           const DeviceSpec& device) const {
-  auto config = TileConfig::parse(step.config);
+  auto config = checked(problem, step, device);
   if (!config) return tl::unexpected<Error>(config.error());
   LaunchSpec launch = cpu_tile::launch_of(problem, *config);
   if (!config->jit && launch.packed_b_bytes > 0) {
@@ -111,7 +128,7 @@ Result<LaunchSpec> CpuTileBackend::launch(const Problem& problem, const Step& st
 
 Result<BuiltStep> CpuTileBackend::build(const Problem& problem, const Step& step,
                                         const DeviceSpec& device, BuildContext& context) const {
-  auto config = TileConfig::parse(step.config);
+  auto config = checked(problem, step, device);
   if (!config) return tl::unexpected<Error>(config.error());
   if (auto ok = check_keys(name(), step.config, config->config()); !ok)
     return tl::unexpected<Error>(ok.error());

@@ -23,6 +23,7 @@ constexpr double kPackRowUnit = 0.12e-9;
 // 4 ms.
 constexpr double kPageVisit = 6e-8;
 constexpr double kPage = 4096;
+constexpr double kLine = 64;
 // Copying B itself, which is larger than the caches, ran at about 5 GB/s; A stays in them.
 constexpr double kCopyRate = 5e9;
 // Writing D through the transpose of `swap`, or through the element loop of an epilogue.
@@ -58,6 +59,10 @@ View view_of(const Problem& problem, const TileConfig& c, const DeviceSpec& devi
   return v;
 }
 
+/// What is said of AVX2 was measured on one core of a server whose vectors are half as wide inside
+/// (512 KiB of L2, 8 MiB of L3).
+bool avx2(const View& v) { return lanes_of(level_of(v.device)) == 8; }
+
 /// No block of rows but one, which the second-level cache holds beside a panel.
 bool one_row_block(const View& v) {
   return v.mc >= v.rows && (v.rows + 2 * v.c.nr) * v.kc * v.element < 0.8 * v.l2;
@@ -79,17 +84,39 @@ double tile_efficiency(const View& v) {
   const double loads = (mr + v.nv) / accumulators;
   double efficiency = 1.09 * std::min(1.0, accumulators / 10) / (1 + 0.35 * loads);
   // Rows a power of two apart meet in one cache set.
-  const bool crowded = !v.c.copy_rows && !v.c.swap && !v.c.dot_products && mr > 8 &&
-                       (v.problem.lda * 4) % static_cast<std::int64_t>(kPage) == 0;
+  const std::int64_t pitch = (v.c.swap ? v.problem.ldb : v.problem.lda) * 4;
+  const bool tall = avx2(v) ? mr > 3 && (!v.c.swap || v.cols > 128) : mr > 8 && !v.c.swap;
+  const bool crowded =
+      tall && !v.c.copy_rows && !v.c.dot_products && pitch % static_cast<std::int64_t>(kPage) == 0;
   if (crowded) efficiency *= 0.97;
   // In place, every row tile reads rows of k a page apart again: 64x4096x4096 took 45 ms with 8x48
   // at kc = 1024, twice the library's time. Reading so once, on the way, still cost 2048x2048x2048
   // a third.
   if (v.c.columns == Columnwise::direct && !v.c.dot_products && v.rows > 32) efficiency *= 0.5;
-  if (v.c.columns == Columnwise::through && v.rows > 512) efficiency *= 0.8;
+  if (v.c.columns == Columnwise::through && v.rows > 512 && !avx2(v)) efficiency *= 0.8;
+  // Sixteen registers: one vector wide has a load for each multiply-add, four and five spill or
+  // load as much (share of the peak on data in the first cache: 0.81, 0.87, 0.86; two and three:
+  // 0.98).
+  if (avx2(v) && !v.c.dot_products) efficiency *= v.nv == 1 || v.nv >= 4 ? 0.87 : 1;
   // Lanes are summed once per tile: about ten instructions an accumulator.
   if (v.c.dot_products) efficiency /= 1 + 160 / v.k;
   return efficiency;
+}
+
+/// Seconds that row tiles wait for rows of B in place on the AVX2 machine. Rows a multiple of 4 KB
+/// apart share a set of the first cache, so every row tile fetches its lines from the second again,
+/// and those of a panel of more than 256 rows from memory. 16x4096x4096: 6x16 (three row
+/// tiles) 16.3, 37, 44 and 55 ms at kc = 256, 512, 1024 and all; 4x16 (four) 17.7 ms and 4x24,
+/// which cuts lines in two, 20.5.
+double waiting_in_place(const View& v) {
+  const double pitch = static_cast<double>(v.problem.ldb) * v.element;
+  if (!avx2(v) || v.c.columns != Columnwise::direct || v.rows == 1) return 0;
+  if (std::fmod(pitch, kPage) != 0) return 0;
+  const double run = v.c.nr * v.element;
+  const double lines = v.k * ceil_div(v.cols, v.c.nr) * ceil_div(run, kLine);
+  const double near = std::fmod(run, kLine) == 0 ? 0.5e-9 : 1e-9;
+  const double line = v.kc <= 256 ? near : v.kc <= 512 ? 6e-9 : v.kc <= 1024 ? 9e-9 : 12e-9;
+  return lines * ceil_div(v.rows, v.c.mr) * line;
 }
 
 /// Bytes of B's rows from memory, weighted by how well this order of reading suits it: short runs,
@@ -114,6 +141,13 @@ void add_packing(const View& v, Features* f) {
     const bool by_columns = is_tn(v.problem);
     const double column = one_row_block(v) ? kPackColumnUnitCached : kPackColumnUnit;
     f->extra_seconds += units * (by_columns ? column : kPackRowUnit);
+    // A block of rows is packed before it is multiplied, so what the last cache does not hold of it
+    // is waited for twice. 64x4096x4096: 62, 67, 71 and 73 ms at kc = 128, 256, 512 and 1024.
+    if (!by_columns && avx2(v) && v.device.l3_bytes > 0) {
+      const double block = v.kc * std::min(v.nc, v.cols) * v.q_unit_bytes;
+      const double outside = std::min(1.0, block / static_cast<double>(v.device.l3_bytes));
+      f->extra_seconds += 2 * outside * v.cols * v.k * v.q_unit_bytes / v.device.dram_bytes_per_s;
+    }
   }
   if (v.c.columns == Columnwise::through) f->extra_seconds += units * kPackRowUnit / 2;
   if (v.c.copy_rows || (v.element == 2 && v.c.math == Math::f32)) {
@@ -143,6 +177,7 @@ void add_traffic(const View& v, Features* f) {
   if (v.c.columns == Columnwise::through) {
     f->extra_seconds += (row_reading(v) - 1) * col_bytes / v.device.dram_bytes_per_s;
   }
+  f->extra_seconds += waiting_in_place(v);
   const double panel_bytes = v.kc * v.c.nr * v.q_unit_bytes;
   if (panel_bytes > 0.7 * static_cast<double>(v.device.l1_bytes)) {
     f->l2_bytes += v.cols * v.k * v.q_unit_bytes * row_tiles;
@@ -232,11 +267,12 @@ Features features_of(const Problem& problem, const TileConfig& c, const DeviceSp
   const bool idle_copy = c.copy_rows && v.rows <= 4 && c.math != Math::f32;
   // Of the blocks of R that fit, the largest within 0.4 of the cache did best as often as not; the
   // others only crowd the list.
-  const double wanted_mc = 0.4 * v.l2 / (v.kc * v.element);
+  const double wanted_mc = (avx2(v) ? 0.55 : 0.4) * v.l2 / (v.kc * v.element);
   const bool panel_stays =
       c.columns == Columnwise::pack && is_tn(problem) && !c.swap && one_row_block(v);
-  const bool odd_mc = !c.dot_products && v.rows > 128 && !panel_stays &&
-                      (v.mc > wanted_mc || (v.mc < v.rows && 2.1 * v.mc < wanted_mc));
+  const bool odd_mc =
+      !c.dot_products && v.rows > 128 && !panel_stays &&
+      (v.mc > wanted_mc || (v.mc < v.rows && (avx2(v) ? 4 : 2.1) * v.mc < wanted_mc));
   if (odd_mc) f.math_efficiency *= 0.97;
   if (c.prefetch != usual_prefetch(v) || idle_copy) {
     f.dram_bytes *= 1.06;

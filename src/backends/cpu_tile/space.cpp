@@ -68,7 +68,7 @@ std::vector<Tile> Space::tiles(Math math, std::int64_t rows) const {
   // As many accumulators as the registers hold beside the operands: 32 registers from AVX-512 on.
   if (lanes_ == 8) {
     if (rows == 1) return {{1, 8}, {1, 12}};
-    return {{6, 2}, {4, 3}, {2, 5}, {3, 4}, {5, 2}, {8, 1}, {12, 1}};
+    return {{6, 2}, {4, 3}, {4, 2}, {2, 5}, {3, 4}, {5, 2}, {8, 1}, {12, 1}};
   }
   if (rows == 1) return {{1, 16}, {1, 24}, {1, 8}};
   std::vector<Tile> out = {{14, 2}, {12, 2}, {10, 2}, {6, 4},  {9, 3},  {8, 3}, {7, 3},

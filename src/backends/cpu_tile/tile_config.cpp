@@ -14,6 +14,9 @@ namespace culet::cpu_tile {
 
 namespace {
 
+constexpr std::int64_t kMostThreads = 1'000'000;            // as a device may have
+constexpr std::int64_t kMostBlock = std::int64_t{1} << 31;  // no size is larger
+
 template <typename T>
 using Names = std::vector<std::pair<std::string_view, T>>;
 
@@ -113,7 +116,12 @@ Result<TileConfig> TileConfig::parse(const Config& config) {
   out.nr = static_cast<int>(tile[1]);
   out.swap = config.get_int("swap") != 0;
   out.copy_rows = config.get_int("copy") != 0;
-  out.threads = static_cast<int>(std::max<std::int64_t>(1, config.get_int("threads", 1)));
+  const std::int64_t threads = config.get_int("threads", 1);
+  if (threads < 1 || threads > kMostThreads) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("cpu_tile: threads={}: 1..{} is expected", threads, kMostThreads));
+  }
+  out.threads = static_cast<int>(threads);
   if (!out.jit) {
     out.blocking = out.dot_products ? Blocking{}
                                     : kernel::menu_blocking(out.math, out.mr, out.nr, out.columns);
@@ -121,16 +129,68 @@ Result<TileConfig> TileConfig::parse(const Config& config) {
   }
   const auto block = config.get_dims("block");
   const int k_step = out.math == Math::f32 ? 8 : 32;
-  if (block.size() != 3 || block[0] % out.mr != 0 || block[1] % out.nr != 0 ||
-      block[2] % k_step != 0) {
-    return fail(
-        ErrorCode::invalid_argument,
-        fmt::format("cpu_tile: block must be MCxNCxKC, multiples of the tile and of {}", k_step));
+  const auto in_range = [](std::int64_t size) { return size >= 0 && size <= kMostBlock; };
+  if (block.size() != 3 || !std::all_of(block.begin(), block.end(), in_range) ||
+      block[0] % out.mr != 0 || block[1] % out.nr != 0 || block[2] % k_step != 0) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("cpu_tile: block={}: MCxNCxKC is expected, multiples of the tile and "
+                            "of {}, each 0 or up to {}",
+                            config.get("block"), k_step, kMostBlock));
   }
   out.blocking = {block[2], block[0], block[1]};
   out.unroll = static_cast<int>(std::clamp<std::int64_t>(config.get_int("unroll", 4), 1, 16));
   out.prefetch = static_cast<int>(std::clamp<std::int64_t>(config.get_int("prefetch"), 0, 512));
   return out;
+}
+
+namespace {
+
+/// Bytes of the panels of all of B; large batches of an overlapping B take more than 64 bits have.
+double packed_bytes(const Problem& p, const TileConfig& c) {
+  const auto size = [](std::int64_t x) { return static_cast<double>(x); };
+  return size(p.n + c.nr) * 4 * size(kernel::panel_steps(c.math, p.k)) *
+         (p.stride_b == 0 ? 1 : size(p.batch));
+}
+
+/// What is read or written beyond the operands, or not at all, if the rule is broken.
+std::string tile_error(const TileConfig& c, const Problem& p, Level level) {
+  const auto b = [&](std::string_view rule) {
+    return fmt::format("b={}: {}", name_of(column_names(), c.columns), rule);
+  };
+  const int rows = c.math == Math::amx ? 16 : 1;
+  if (c.mr % rows != 0 || c.nr % lanes_of(level) != 0) {
+    return fmt::format("tile={}x{}: a multiple of {}x{} is expected", c.mr, c.nr, rows,
+                       lanes_of(level));
+  }
+  if (c.columns == Columnwise::prepack) {
+    if (c.swap || !p.pack_b) return b("goes with swap=0, and a problem with pack=b");
+    if (packed_bytes(p, c) > 0x1p62) return b("more than 2^62 bytes");
+  }
+  const bool in_place = c.columns == Columnwise::direct || c.columns == Columnwise::through;
+  if (in_place && (is_tn(p) || c.math == Math::amx))
+    return b("goes with a row-major B, and math=f32 or dot");
+  return {};
+}
+
+}  // namespace
+
+std::string config_error(const TileConfig& c, const Problem& p, const DeviceSpec& device) {
+  const Level level = level_of(device);
+  const Level needed = c.math == Math::amx   ? Level::v4_amx
+                       : c.math == Math::dot ? Level::v4_bf16
+                                             : Level::v3;
+  if (level < needed || (c.math != Math::f32 && p.b != DType::bf16)) {
+    return fmt::format("math={}: {} has none for {}", name_of(math_names(), c.math),
+                       device.architecture, to_string(p.b));
+  }
+  if (c.threads > std::max(device.threads, 1))
+    return fmt::format("threads={}: the device has {}", c.threads, device.threads);
+  if (!c.jit && !p.epilogue.is_identity()) return "code=menu: ends in D = acc, without an epilogue";
+  if (c.swap && !is_tn(p)) return "swap=1: goes with a column-major B";
+  if (!c.dot_products) return tile_error(c, p, level);
+  if (!is_tn(p) || c.swap || c.columns != Columnwise::direct || c.math == Math::amx)
+    return "kernel=dot: goes with a column-major B, b=direct, swap=0, and math=f32 or dot";
+  return {};
 }
 
 kernel::Extent extent_of(const Problem& problem, const TileConfig& config) {

@@ -51,9 +51,15 @@ int lanes_of(Level level);
 /// The level of the menu that has a config's kernel: the lowest with the instructions it needs.
 Level menu_level(const TileConfig& config, Level device);
 
+/// Why a configuration cannot run the problem on the device, whether its space has it or not; empty
+/// if it can.
+std::string config_error(const TileConfig& config, const Problem& problem,
+                         const DeviceSpec& device);
+
 /// The problem as R and Q see it, at the largest m it must serve.
 kernel::Extent extent_of(const Problem& problem, const TileConfig& config);
 kernel::ScratchRules scratch_rules(const Problem& problem, const TileConfig& config);
+/// Of a configuration without a config_error().
 LaunchSpec launch_of(const Problem& problem, const TileConfig& config);
 
 /// "v4/bf16/f32/tn/dot/6x64/pack/swap": names a precompiled kernel.
