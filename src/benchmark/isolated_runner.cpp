@@ -70,6 +70,8 @@ class WorkerHost::Impl {
   tl::expected<Reply, Lost> wait();
   /// A new worker with the problem open, if there is none. Error: none can be had.
   Result<void> ensure_open();
+  /// Error: what the worker answered. Or it is gone: `io` where it was already, `unsupported` where
+  /// it died over the problem, as this process would.
   Result<void> send_setup();
   void lose(const std::string& why) {
     gone_ = why.empty() ? "it could not go on" : why;
@@ -151,8 +153,8 @@ Result<std::unique_ptr<TrialRunner>> WorkerHost::Impl::make_runner(const Problem
   on_replaced_ = options.on_replaced;
   auto opened = open(encode(benchmark::Setup{problem, device, options}));
   if (opened) return std::make_unique<IsolatedRunner>(*this, problem, device, options);
-  // That operands do not fit is the same in any process. No worker, or a device that this process
-  // may use and the worker may not (exclusive mode), is another matter.
+  // That operands do not fit is the same in any process, and so is a crash over them. No worker, or
+  // a device that this process may use and the worker may not (exclusive mode), is another matter.
   const ErrorCode code = opened.error().code;
   if (code != ErrorCode::io && code != ErrorCode::device) return tl::unexpected(opened.error());
   unavailable_ = true;
@@ -172,7 +174,6 @@ Result<void> WorkerHost::Impl::open(const std::string& setup) {
   return ensure_open();
 }
 
-/// Where that fails, the worker is gone.
 Result<void> WorkerHost::Impl::send_setup() {
   if (!process_->send(setup_)) {
     const std::string end = process_->end();
@@ -180,7 +181,11 @@ Result<void> WorkerHost::Impl::send_setup() {
     return fail(ErrorCode::io, end);
   }
   auto reply = wait();
-  if (!reply) return fail(ErrorCode::device, reply.error().reason);
+  if (!reply) {
+    return fail(
+        ErrorCode::unsupported,
+        fmt::format("its worker process died while preparing operands: {}", reply.error().reason));
+  }
   return reply->ok;
 }
 
@@ -207,6 +212,10 @@ tl::expected<Reply, Lost> WorkerHost::Impl::wait() {
   double limit = 0;  // of the step that runs
   bool out_of_memory = false;
   std::string message;
+  const auto damaged = [this](const Error& error) {
+    lose(error.message);
+    return tl::unexpected(Lost{Outcome::crashed, error.message});
+  };
   for (;;) {
     switch (process_->receive(&message, deadline)) {
       case WorkerProcess::Received::ended: {
@@ -235,18 +244,17 @@ tl::expected<Reply, Lost> WorkerHost::Impl::wait() {
     }
     MessageReader reader(message);
     if (reader.kind() == MessageKind::step) {
-      limit = reader.get<double>();
+      const auto seconds = benchmark::decode_step(reader);
+      if (!seconds) return damaged(seconds.error());
+      limit = *seconds;
       deadline = in_seconds(limit > 0 ? limit : kOwnSeconds);
     } else if (reader.kind() == MessageKind::out_of_memory) {
       out_of_memory = true;
     } else {
       auto reply = benchmark::decode_reply(reader);
-      if (reply) {
-        if (!reply->usable) lose(reply->ok ? reply->verdict.reason : reply->ok.error().message);
-        return std::move(*reply);
-      }
-      lose(reply.error().message);
-      return tl::unexpected(Lost{Outcome::crashed, reply.error().message});
+      if (!reply) return damaged(reply.error());
+      if (!reply->usable) lose(reply->ok ? reply->verdict.reason : reply->ok.error().message);
+      return std::move(*reply);
     }
   }
 }

@@ -20,6 +20,10 @@ static_assert(static_cast<int>(verify::Format::e8m0) == static_cast<int>(DType::
               static_cast<int>(verify::Format::s8) == static_cast<int>(DType::s8) &&
               static_cast<int>(verify::Format::f64) == static_cast<int>(DType::f64));
 
+/// No memory has more. One operand is at most this long (Problem::validated()), so that with what
+/// lies before it the sums here stay far from the end of 64 bits.
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 61;
+
 std::int64_t round_up(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
 
 OperandPlace matrix(int id, DType dtype, std::int64_t lines, std::int64_t length, std::int64_t ld,
@@ -212,6 +216,8 @@ Result<SetLayout> make_set_layout(const Problem& problem, bool tight_alignment) 
     }
     place.begin = at + misalignment(p, place.id, place.dtype, tight_alignment);
     at = round_up(place.begin + place.bytes() + kGuardBytes + 4, 4096);
+    if (at > kMostBytes)
+      return fail(ErrorCode::unsupported, "the operands take more than 2^61 bytes");
   }
   layout.block_bytes = at;
   return layout;
@@ -374,10 +380,10 @@ namespace {
 
 /// The problem at another m with everything else as it is, if its leading dimensions allow it.
 bool fits_at(const Problem& p, std::int64_t m) {
-  const std::int64_t a_span =
-      p.a_order == Order::row_major ? (m - 1) * p.lda + p.k : (p.k - 1) * p.lda + m;
   if (p.a_order == Order::col_major && p.lda < m) return false;
   if (p.batch == 1) return true;
+  const std::int64_t a_span =
+      p.a_order == Order::row_major ? (m - 1) * p.lda + p.k : (p.k - 1) * p.lda + m;
   return (p.stride_a == 0 || p.stride_a >= a_span) && p.stride_d >= (m - 1) * p.ldd + p.n;
 }
 

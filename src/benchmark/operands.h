@@ -63,7 +63,8 @@ struct SetLayout {
 
 /// `tight_alignment`: bases are aligned as the problem guarantees and no more, so that a kernel
 /// that relies on more shows; otherwise (for timing) at 256 bytes where the guarantee is the usual
-/// 16 or more, as allocators give. Errors: unsupported for dtypes below 8 bits.
+/// 16 or more, as allocators give. Errors: unsupported for dtypes below 8 bits, and for more bytes
+/// than any memory has.
 Result<SetLayout> make_set_layout(const Problem& problem, bool tight_alignment);
 
 /// Seeds of one set: every set of a run has its own contents.

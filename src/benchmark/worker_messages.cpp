@@ -6,7 +6,9 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cmath>
 
 #include "culet/version.h"
 
@@ -131,7 +133,20 @@ Result<Reply> decode_reply(MessageReader& reader) {
   reply.seconds = reader.get<double>();
   reply.usable = reader.flag();
   if (!reader.good() || reply.verdict.outcome > Outcome::measured) return damaged();
+  if (std::isnan(reply.verdict.error) || !std::isfinite(reply.seconds) || reply.seconds < 0) {
+    return damaged();
+  }
   return reply;
+}
+
+std::string encode_step(double seconds) {
+  return MessageWriter(MessageKind::step).put(std::clamp(seconds, 0.0, kMostStepSeconds)).bytes();
+}
+
+Result<double> decode_step(MessageReader& reader) {
+  const auto seconds = reader.get<double>();
+  if (reader.good() && seconds >= 0 && seconds <= kMostStepSeconds) return seconds;
+  return damaged();
 }
 
 }  // namespace culet::benchmark

@@ -118,6 +118,14 @@ struct Reply {
   bool usable = true;    ///< TrialRunner::usable(): false asks for a new worker
 };
 std::string encode(const Reply& reply);
+/// Error: a part is missing, or the numbers are none that can have been measured.
 Result<Reply> decode_reply(MessageReader& reader);
+
+/// Thirty years. A clock's reading and as much again fit into 64 bits of nanoseconds.
+inline constexpr double kMostStepSeconds = 1e9;
+/// Longer limits are cut to it.
+std::string encode_step(double seconds);
+/// The limit, 0 where the candidate's code no longer runs. Error: what encode_step() never writes.
+Result<double> decode_step(MessageReader& reader);
 
 }  // namespace culet::benchmark

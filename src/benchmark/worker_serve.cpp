@@ -82,6 +82,7 @@ void limit_memory(const DeviceSpec& device, double allowed) {
   rlimit limit{};
   if (!kLimitsMemory || device.is_cuda() || getrlimit(RLIMIT_DATA, &limit) != 0) return;
   const double bytes = data_bytes() + allowed + kSlackBytes + kSlackBytesPerThread * device.threads;
+  if (!(bytes < 9e18)) return;  // no limit that a machine could reach, nor a number that rlim_t has
   limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, static_cast<rlim_t>(bytes));
   (void)setrlimit(RLIMIT_DATA, &limit);
 }
@@ -98,7 +99,7 @@ void prepare_process(int socket, int owner) {
 class Server {
  public:
   int run() {
-    send(benchmark::ready_message(build_id()));
+    send(benchmark::ready_message(build_id()).bytes());
     std::string message;
     while (receive(&message)) {
       MessageReader reader(message);
@@ -108,8 +109,8 @@ class Server {
   }
 
  private:
-  static void send(const MessageWriter& message) {
-    if (!benchmark::send_message(worker_socket, message.bytes())) _exit(1);
+  static void send(const std::string& message) {
+    if (!benchmark::send_message(worker_socket, message)) _exit(1);
   }
 
   /// False: nothing more will come.
@@ -169,9 +170,7 @@ class Server {
     if (!setup) return false;
     runner_.reset();
     candidates_.clear();
-    setup->options.watch = [](double seconds) {
-      send(MessageWriter(MessageKind::step).put(seconds));
-    };
+    setup->options.watch = [](double seconds) { send(benchmark::encode_step(seconds)); };
     const double allowed = setup->options.max_memory_bytes > 0 ? setup->options.max_memory_bytes
                                                                : benchmark::available_memory() / 2;
     limit_memory(setup->device, allowed);

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The culet authors
 //
 // The runner on the CPU, end to end, against kernels with planted faults.
+#include "benchmark/operands.h"
 #include "planted.h"
 
 namespace culet {
@@ -102,6 +103,24 @@ TEST(CpuRunner, TooLittleMemoryIsSaid) {
   ASSERT_FALSE(runner);
   EXPECT_EQ(runner.error().code, ErrorCode::unsupported);
   EXPECT_NE(runner.error().message.find("GB"), std::string::npos) << runner.error().message;
+}
+
+TEST(CpuRunner, OperandsBeyondAllMemoryAreSaid) {
+  // D and each of the three are 2^61 bytes: sums of them do not fit into 64 bits.
+  const auto problem =
+      Problem::parse("536870912x536870912x0:f64:epi=\"acc + a[m,n] + b[m,n] + c[m,n]\"");
+  ASSERT_TRUE(problem) << problem.error().message;
+  auto runner = make_trial_runner(*problem, test_cpu(), {});
+  ASSERT_FALSE(runner);
+  EXPECT_EQ(runner.error().code, ErrorCode::unsupported);
+  EXPECT_NE(runner.error().message.find("2^61 bytes"), std::string::npos) << runner.error().message;
+}
+
+TEST(CpuRunner, AnEmptyOperandMayHaveAnyLeadingDimension) {
+  // Rows of nothing, 2^58 apart: where the last of 2^31 would be is not asked (UBSan would tell).
+  const auto problem = Problem::parse("8x8x0:f32:lda=288230376151711744:m=1..2147483647");
+  ASSERT_TRUE(problem) << problem.error().message;
+  EXPECT_TRUE(benchmark::check_cases(*problem, 1));
 }
 
 TEST(CpuRunner, DescriptionsOfDevicesCannotBeTimed) {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <thread>
@@ -236,6 +237,32 @@ TEST_F(Isolation, WithoutAWorkerItIsThisProcessAndSaysSo) {
   }
 }
 
+RunnerOptions small_options() {
+  RunnerOptions options;
+  options.max_memory_bytes = 64e6;
+  options.policy.rotate_bytes = 1 << 20;
+  return options;
+}
+
+TEST_F(Isolation, AWorkerThatDiesOverAProblemIsThatProblemsError) {
+  const Problem problem = *Problem::parse("8x8x8:f32");
+  for (const auto& [fault, says] :
+       {std::pair("dies", "killed by SIGKILL"), std::pair("nonsense", "a damaged message")}) {
+    WorkerHost host;
+    setenv(kWorkerFault, fault, 1);
+    const auto runner = host.make_runner(problem, test_cpu(), small_options());
+    unsetenv(kWorkerFault);
+    // Not tried again in this process, which would go the same way.
+    ASSERT_FALSE(runner) << fault;
+    EXPECT_EQ(runner.error().code, ErrorCode::unsupported);
+    EXPECT_NE(runner.error().message.find(says), std::string::npos) << runner.error().message;
+    EXPECT_EQ(host.take_note(), "");
+    EXPECT_EQ(host.started(), 1);
+    EXPECT_TRUE(host.make_runner(problem, test_cpu(), small_options()));
+    EXPECT_EQ(host.started(), 2) << "the next problem has a worker";
+  }
+}
+
 TEST(Worker, OfAnotherBuildIsRefused) {
   const auto worker = benchmark::WorkerProcess::start({"/proc/self/exe", {"other", kAnotherBuild}});
   ASSERT_FALSE(worker);
@@ -324,6 +351,35 @@ TEST(WorkerMessages, TravelUnchangedAndDamageIsSeen) {
   EXPECT_EQ(read->verdict.reason, "D[0,0]");
   EXPECT_EQ(read->verdict.error, 3.5);
   EXPECT_FALSE(read->usable);
+}
+
+TEST(WorkerMessages, NumbersThatCannotBeAreDamage) {
+  const auto good_reply = [](double error, double seconds) {
+    benchmark::Reply reply;
+    reply.verdict.error = error;
+    reply.seconds = seconds;
+    const std::string bytes = benchmark::encode(reply);
+    benchmark::MessageReader reader(bytes);
+    return benchmark::decode_reply(reader).has_value();
+  };
+  EXPECT_TRUE(good_reply(0, 1e-6));
+  EXPECT_TRUE(good_reply(INFINITY, 0));
+  EXPECT_FALSE(good_reply(NAN, 1e-6));
+  EXPECT_FALSE(good_reply(0, NAN));
+  EXPECT_FALSE(good_reply(0, INFINITY));
+  EXPECT_FALSE(good_reply(0, -1e-6));
+  using benchmark::MessageWriter;
+  const auto limit = [](const std::string& bytes) {
+    benchmark::MessageReader reader(bytes);
+    return benchmark::decode_step(reader).value_or(-1);
+  };
+  EXPECT_EQ(limit(benchmark::encode_step(0)), 0);
+  EXPECT_EQ(limit(benchmark::encode_step(10.5)), 10.5);
+  EXPECT_EQ(limit(benchmark::encode_step(INFINITY)), 1e9) << "a limit of whoever wants none";
+  for (const double bad : {double{NAN}, -2.0, 1.1e9, 1e300}) {
+    EXPECT_EQ(limit(MessageWriter(benchmark::MessageKind::step).put(bad).bytes()), -1) << bad;
+  }
+  EXPECT_EQ(limit(MessageWriter(benchmark::MessageKind::step).bytes()), -1);
 }
 
 }  // namespace
