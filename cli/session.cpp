@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
@@ -54,11 +53,15 @@ Result<std::vector<std::int64_t>> parse_m(std::string_view text) {
   return values;
 }
 
+/// What comes of more overflows: nanoseconds and bytes have 64 bits.
+constexpr double kMostOfAUnit = 1e9;
+constexpr int kMostTop = 1'000'000;  // as CULET_MAX_PROFILING_CONFIGS
+
 Result<double> positive(std::string_view option, const std::string& text, std::string_view unit) {
   if (text.empty()) return 0;
   const auto value = number<double>(text);
-  if (!value || !std::isfinite(*value) || *value <= 0) {
-    return bad(option, text, fmt::format("a positive number of {}", unit));
+  if (!value || !(*value > 0 && *value <= kMostOfAUnit)) {
+    return bad(option, text, fmt::format("a positive number of {}, at most 1e9", unit));
   }
   return *value;
 }
@@ -66,7 +69,9 @@ Result<double> positive(std::string_view option, const std::string& text, std::s
 Result<int> parse_top(const std::string& text) {
   if (text == "all") return -1;
   const auto value = number<int>(text);
-  if (!value || *value < 1) return bad("--top", text, "a positive number or 'all'");
+  if (!value || *value < 1 || *value > kMostTop) {
+    return bad("--top", text, "a positive number, at most 1000000, or 'all'");
+  }
   return *value;
 }
 

@@ -117,8 +117,9 @@ bool TuneRun::takes(Trial& trial, bool any_shape, Taken* taken) const {
   // Neighbours of one tile shape run alike: with a few trials to spend, no shape takes more than
   // its half, so that an error of the model about one shape does not cost the others.
   const std::string shape = shape_of(step);
-  if (!any_shape && !shape.empty() && taken->of_shape[shape] >= (top + 1) / 2) {
-    trial.reason = fmt::format("{} better-ranked ones of its shape were taken", (top + 1) / 2);
+  const int half = top / 2 + top % 2;
+  if (!any_shape && !shape.empty() && taken->of_shape[shape] >= half) {
+    trial.reason = fmt::format("{} better-ranked ones of its shape were taken", half);
     return false;
   }
   ++taken->of_backend[step.backend];

@@ -13,7 +13,7 @@
 namespace culet::testing_cli {
 namespace {
 
-constexpr int kUsage = 2, kDevice = 5, kIo = 6;
+constexpr int kUsage = 2, kNoCandidate = 3, kDevice = 5, kIo = 6;
 
 struct Case {
   const char* name;
@@ -87,6 +87,23 @@ const Case kCases[] = {
      "unknown backend 'mkl'; known are vendor, cublaslt"},
     {"TopZero", {"rank", "8x8x8:f32", "--top", "0"}, kUsage, "--top: '0' is not"},
     {"NegativeBudget", {"tune", "8x8x8:f32", "--budget", "-1"}, kUsage, "--budget: '-1' is not"},
+    {"EndlessBudget",
+     {"tune", "8x8x8:f32", "--budget", "1e10"},
+     kUsage,
+     "--budget: '1e10' is not a positive number of seconds, at most 1e9"},
+    {"NoMachinesMemory",
+     {"tune", "8x8x8:f32", "--max-memory", "1e11"},
+     kUsage,
+     "--max-memory: '1e11' is not a positive number of gigabytes, at most 1e9"},
+    {"HugeTop",
+     {"rank", "8x8x8:f32", "--top", "2147483647"},
+     kUsage,
+     "--top: '2147483647' is not a positive number, at most 1000000, or 'all'"},
+    {"OperandsBeyondAllMemory",
+     {"tune", "536870912x536870912x0:f64:epi=\"acc + a[m,n] + b[m,n] + c[m,n]\"", "--device",
+      "cpu:1", "--backends", "reference"},
+     kNoCandidate,
+     "the operands take more than 2^61 bytes"},
     {"BadSeed", {"tune", "8x8x8:f32", "--seed", "x"}, kUsage, "--seed: 'x' is not"},
     {"BadMemory", {"tune", "8x8x8:f32", "--max-memory", "0"}, kUsage, "--max-memory: '0'"},
     {"BadM", {"tune", "8x8x8:f32", "--m", "1,two"}, kUsage, "--m: 'two' is not a size"},

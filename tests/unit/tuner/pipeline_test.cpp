@@ -5,6 +5,7 @@
 // clearly faster than the vendor is not chosen, and a repeated question costs nothing.
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <map>
 
 #include "planted.h"
@@ -207,6 +208,24 @@ TEST(Pipeline, TheFallbackIsTriedOnlyAlone) {
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_EQ(report->choice()->candidate.steps.front().backend, "slow");
   EXPECT_FALSE(report->vs_default());
+}
+
+TEST(Pipeline, AnyNumberOfTrialsCanBeAskedFor) {
+  Planted many = own("own");
+  many.configs = 4;
+  many.per_tile = 2;
+  Planted slow = own("slow");
+  slow.fallback = true;
+  TuneOptions options = simulated({{"own", 0.5e-3}});
+  options.top = std::numeric_limits<int>::max();
+  Tuner tuner(planted_registry({many, slow}), cpu(), options);
+  const auto report = tuner.tune(problem());
+  ASSERT_TRUE(report) << report.error().message;
+  for (const Trial& trial : report->trials) {
+    const bool fallback = trial.candidate.steps.front().backend == "slow";
+    EXPECT_EQ(trial.outcome, fallback ? Outcome::ranked : Outcome::measured)
+        << trial.candidate.text() << ": " << trial.reason;
+  }
 }
 
 TEST(Pipeline, TheFallbackIsTriedWhereNothingElseWorks) {
