@@ -155,6 +155,9 @@ Config cublaslt_config(const Library& library, const CublasltAlgorithm& item) {
   return config;
 }
 
+/// A terabyte: the library asks for some megabytes, and sums with this stay far from 2^63.
+constexpr std::int64_t kMostWorkspace = std::int64_t{1} << 40;
+
 Result<CublasltAlgorithm> parse_cublaslt_config(const Config& config) {
   auto algorithm = parse_raw(config.get("raw"));
   if (!algorithm) {
@@ -162,8 +165,10 @@ Result<CublasltAlgorithm> parse_cublaslt_config(const Config& config) {
                 fmt::format("cublaslt configuration: {}", algorithm.error().message));
   }
   const std::int64_t workspace = config.get_int("workspace", -1);
-  if (workspace < 0) {
-    return fail(ErrorCode::invalid_argument, "cublaslt configuration: workspace: missing");
+  if (workspace < 0 || workspace > kMostWorkspace) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("cublaslt configuration: workspace={}: 0..{} bytes are expected",
+                            config.get("workspace"), kMostWorkspace));
   }
   return CublasltAlgorithm{*algorithm, workspace};
 }

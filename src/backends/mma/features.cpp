@@ -99,7 +99,8 @@ Features features_of(const MmaConfig& c, const Problem& p, const DeviceSpec& dev
     f.extra_seconds += (two_steps ? 3.5e-6 : 2e-6) + added * part / (50.0 * 1.6e9);
   }
   if (c.pack_a || c.pack_b) {
-    const double packed = count(grid.tiles_m * packed_a_bytes_of_tile(c, p) + packed_b_bytes(c, p));
+    const double packed =
+        count(grid.tiles_m) * count(packed_a_bytes_of_tile(c, p)) + count(packed_b_bytes(c, p));
     f.l2_bytes += packed;
     // What does not stay in L2 goes to memory and back.
     const double beyond = std::max(packed - 0.6 * count(device.l2_bytes), 0.0);

@@ -22,6 +22,13 @@ std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; 
 
 /// More than any shape where copying operands pays, and pieces of 16 bytes are counted in 32 bits.
 constexpr std::int64_t kMostPackedBytes = std::int64_t{1} << 32;
+/// Products of sizes may need more than 64 bits. Beyond 2^62 they stop instead of wrapping:
+/// config_error() refuses far less.
+__extension__ typedef __int128 Wide;
+std::int64_t bounded(Wide bytes) {
+  return static_cast<std::int64_t>(std::min(bytes, Wide{1} << 62));
+}
+
 /// Bytes of a row are counted in 31 bits, padding included.
 constexpr std::int64_t kMostPackedRowBytes = INT32_MAX - 256;
 
@@ -180,15 +187,15 @@ std::int64_t packed_ldb(const MmaConfig& c, const Problem& p) {
 std::int64_t packed_a_bytes_of_tile(const MmaConfig& c, const Problem& p) {
   if (!c.pack_a) return 0;
   const std::int64_t k = tile_access_a(c, p).k_fast ? padded_k(c, p) : p.k;
-  return c.tile_m * k * bits(p.a) / 8 * (p.stride_a == 0 ? 1 : p.batch);
+  return bounded(Wide{c.tile_m} * k * bits(p.a) / 8 * (p.stride_a == 0 ? 1 : p.batch));
 }
 
 std::int64_t packed_b_bytes(const MmaConfig& c, const Problem& p) {
   if (!c.pack_b) return 0;
   const std::int64_t rows = tile_access_b(c, p).k_fast ? p.n : p.k;
-  const std::int64_t bytes =
-      rows * packed_ldb(c, p) * bits(p.b) / 8 * (p.stride_b == 0 ? 1 : p.batch);
-  return ceil_div(bytes, 256) * 256;
+  const Wide bytes =
+      Wide{rows} * packed_ldb(c, p) * bits(p.b) / 8 * (p.stride_b == 0 ? 1 : p.batch);
+  return ceil_div(bounded(bytes), 256) * 256;
 }
 
 bool d_pairs(const Problem& p) {
@@ -264,7 +271,8 @@ std::string config_error(const MmaConfig& c, const Problem& p, const DeviceSpec&
     return fmt::format("occupancy={}: {} threads exceed {}", c.occupancy, c.occupancy * c.threads(),
                        device.max_threads_per_unit);
   }
-  const std::int64_t packed = packed_a_bytes_of_tile(c, p) * grid.tiles_m + packed_b_bytes(c, p);
+  const std::int64_t packed =
+      bounded(Wide{packed_a_bytes_of_tile(c, p)} * grid.tiles_m + packed_b_bytes(c, p));
   if (packed > kMostPackedBytes) {
     return fmt::format("pack: {} bytes exceed {}", packed, kMostPackedBytes);
   }

@@ -18,7 +18,8 @@ namespace {
 std::set<int> row_choices(const Problem& p, const DeviceSpec& device, std::int64_t cluster,
                           bool wide_b) {
   std::set<int> rows;
-  const std::int64_t all = p.n * p.batch * cluster;
+  // Where there are more they differ in nothing below; n * batch itself is at most 2^62.
+  const std::int64_t all = std::min(p.n * p.batch, std::int64_t{1} << 40) * cluster;
   const std::int64_t most = wide_b ? 192 : 256;
   for (const std::int64_t eighths : {4, 5, 6, 7, 8, 16, 24, 32}) {
     const std::int64_t even = round_up(ceil_div(all * 8, device.units * eighths), 8);

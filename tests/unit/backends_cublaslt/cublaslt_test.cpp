@@ -79,7 +79,8 @@ TEST(Cublaslt, MalformedAlgorithmsAreErrors) {
                                    {"raw", "."},
                                    {"raw", "11111111111111111"},
                                    {"raw", "1.2.3.4.5.6.7.8.9"},
-                                   {"workspace", "-5"}}) {
+                                   {"workspace", "-5"},
+                                   {"workspace", "9223372036854775807"}}) {
     Config config = *Config::parse(kConfig);
     config.set(key, value);
     const auto built =

@@ -180,6 +180,20 @@ TEST(Mma, RowsTooLongToCountInBytesAreNotPacked) {
   EXPECT_EQ(error("1x1x1073741825:bf16", "tile=64x64x64 warps=2x2 raster=m"), "");
 }
 
+TEST(Mma, PacksBeyondSixtyFourBitsAreRefused) {
+  // 2^66 bytes of each operand: what is left of them in 64 bits is 0.
+  const Problem p = problem("64x64x536870912x1073741824:bf16:stridea=1:strideb=1");
+  const auto error = [&](const char* text) {
+    const auto c = mma::MmaConfig::parse(Config::parse(text).value());
+    return mma::config_error(*c, p, preset("h200"));
+  };
+  EXPECT_EQ(error("tile=64x64x64 warps=2x2 raster=m"), "");
+  for (const char* packed :
+       {"tile=64x64x64 warps=2x2 raster=m pack=a", "tile=64x64x64 warps=2x2 raster=m pack=b"}) {
+    EXPECT_EQ(error(packed).find("pack: "), 0U) << packed << ": " << error(packed);
+  }
+}
+
 TEST(Mma, PackedOperandsHaveTheirPlaceInTheWorkspace) {
   const auto backend = make_mma_backend();
   const auto& family = dynamic_cast<const KernelFamily&>(*backend);

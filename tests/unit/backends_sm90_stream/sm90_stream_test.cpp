@@ -111,6 +111,12 @@ TEST(Sm90Stream, EveryConfigurationFitsTheDevice) {
   }
 }
 
+TEST(Sm90Stream, MoreRowsThanAnyGridHasHaveNoConfiguration) {
+  // 2^58 rows of B: clusters of eight times eight eighths of a wave are 2^64 (UBSan would tell).
+  const Problem p = parse("1x2147483640x64x134217727:bf16:stridea=0:strideb=0");
+  EXPECT_TRUE(sm90_stream::space(p, h200()).empty());
+}
+
 TEST(Sm90Stream, IntegersHaveOnlyTheWidthsOfTheirInstruction) {
   const DeviceSpec device = h200();
   for (const char* text : {"40x4096x4096:s8", "72x6144x4096:u8", "24x4096x4096:s8"}) {
