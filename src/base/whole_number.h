@@ -15,6 +15,8 @@ namespace culet {
 /// The number, where it is written without a fraction and lies in [least, most]; 0 <= most.
 std::optional<std::int64_t> whole_number(const nlohmann::json& value, std::int64_t least,
                                          std::int64_t most);
+std::optional<std::int64_t> whole_number(const nlohmann::ordered_json& value, std::int64_t least,
+                                         std::int64_t most);
 
 /// The same, but what is no such number throws a nlohmann::json::exception that says so.
 std::int64_t must_be_whole(const nlohmann::json& value, std::int64_t least, std::int64_t most);

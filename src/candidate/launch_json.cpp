@@ -7,6 +7,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/json_limits.h"
 #include "base/whole_number.h"
 #include "culet/candidate.h"
 
@@ -210,6 +211,9 @@ std::string LaunchSpec::json() const {
 }
 
 Result<LaunchSpec> LaunchSpec::from_json(std::string_view text) {
+  if (const std::string why = beyond_json_limits(text); !why.empty()) {
+    return fail(ErrorCode::invalid_argument, "launch: not a launch specification", why);
+  }
   try {
     return read_spec(Json::parse(text.begin(), text.end()));
   } catch (const Json::exception& e) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "base/text.h"
 #include "culet/report.h"
 
 namespace culet {
@@ -65,7 +66,7 @@ Result<Outcome> parse_outcome(std::string_view text) {
     known += (known.empty() ? "" : ", ") + std::string(name);
   }
   return fail(ErrorCode::invalid_argument,
-              "unknown outcome '" + std::string(text) + "'; known are " + known);
+              "unknown outcome '" + shown(text) + "'; known are " + known);
 }
 
 const Trial* TuneReport::vendor_default() const {

@@ -13,6 +13,8 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/json_limits.h"
+#include "base/text.h"
 #include "culet/device.h"
 
 namespace culet {
@@ -25,6 +27,8 @@ std::string_view to_string(DeviceKind kind) { return kind == DeviceKind::cuda ? 
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kMaxBytes = std::size_t{1} << 20;  // of a file; one has about a thousand
 
 tl::unexpected<Error> bad(std::string_view field, std::string_view rule) {
   return fail(ErrorCode::invalid_argument, fmt::format("device JSON: {}: {}", field, rule));
@@ -57,14 +61,15 @@ void for_each_field(Spec& spec, Visit&& visit) {
 }
 
 Result<void> read_value(const Json& json, std::string_view field, std::string* out) {
-  if (!json.is_string()) return bad(field, fmt::format("must be a string, not {}", json.dump()));
+  if (!json.is_string())
+    return bad(field, fmt::format("must be a string, not {}", shown(json.dump())));
   *out = json.get<std::string>();
   return {};
 }
 
 Result<void> read_value(const Json& json, std::string_view field, double* out) {
   if (!json.is_number() || !std::isfinite(json.get<double>()) || json.get<double>() < 0) {
-    return bad(field, fmt::format("must be a number of at least 0, not {}", json.dump()));
+    return bad(field, fmt::format("must be a number of at least 0, not {}", shown(json.dump())));
   }
   *out = json.get<double>();
   return {};
@@ -75,7 +80,8 @@ Result<void> read_value(const Json& json, std::string_view field, Integer* out) 
   constexpr double kLimit = sizeof(Integer) == 4 ? 2147483647.0 : 9.0e18;
   const double value = json.is_number() ? json.get<double>() : -1;
   if (value < 0 || value > kLimit || value != std::floor(value)) {
-    return bad(field, fmt::format("must be a whole number of at least 0, not {}", json.dump()));
+    return bad(field,
+               fmt::format("must be a whole number of at least 0, not {}", shown(json.dump())));
   }
   *out = json.is_number_integer() ? json.get<Integer>() : static_cast<Integer>(value);
   return {};
@@ -87,9 +93,10 @@ Result<void> read_rates(const Json& root, const char* field, std::map<DType, dou
   if (!found->is_object()) return bad(field, "must be an object of dtype: operations per second");
   for (const auto& [key, value] : found->items()) {
     const auto dtype = parse_dtype(key);
-    if (!dtype) return bad(fmt::format("{}.{}", field, key), dtype.error().message);
+    const std::string place = fmt::format("{}.{}", field, shown(key));
+    if (!dtype) return bad(place, dtype.error().message);
     double rate = 0;
-    if (auto ok = read_value(value, fmt::format("{}.{}", field, key), &rate); !ok) return ok;
+    if (auto ok = read_value(value, place, &rate); !ok) return ok;
     (*out)[*dtype] = rate;
   }
   return {};
@@ -106,7 +113,7 @@ Result<void> check_known_fields(const Json& root, DeviceSpec spec) {
   for_each_field(spec, [&](const char* name, auto&, bool) { known.emplace_back(name); });
   for (const auto& [key, value] : root.items()) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
-      return bad(key, fmt::format("unknown field; there are {}", fmt::join(known, ", ")));
+      return bad(shown(key), fmt::format("unknown field; there are {}", fmt::join(known, ", ")));
     }
   }
   return {};
@@ -144,17 +151,21 @@ std::string DeviceSpec::json() const {
 }
 
 Result<DeviceSpec> DeviceSpec::from_json(std::string_view text) {
+  if (const std::string why = beyond_json_limits(text); !why.empty()) {
+    return fail(ErrorCode::invalid_argument, "device JSON: " + why);
+  }
   const Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (root.is_discarded()) return fail(ErrorCode::invalid_argument, "device JSON: not valid JSON");
   if (!root.is_object()) return fail(ErrorCode::invalid_argument, "device JSON: not an object");
   DeviceSpec spec;
   if (auto ok = check_known_fields(root, spec); !ok) return tl::unexpected<Error>(ok.error());
   if (root.contains("schema") && root["schema"] != 1) {
-    return bad("schema", fmt::format("this version reads 1, not {}", root["schema"].dump()));
+    return bad("schema", fmt::format("this version reads 1, not {}", shown(root["schema"].dump())));
   }
   if (!root.contains("kind")) return bad("kind", "missing");
   if (root["kind"] != "cpu" && root["kind"] != "cuda") {
-    return bad("kind", fmt::format("must be \"cpu\" or \"cuda\", not {}", root["kind"].dump()));
+    return bad("kind",
+               fmt::format("must be \"cpu\" or \"cuda\", not {}", shown(root["kind"].dump())));
   }
   spec.kind = root["kind"] == "cuda" ? DeviceKind::cuda : DeviceKind::cpu;
   Result<void> status;
@@ -194,7 +205,7 @@ Result<DeviceSpec> DeviceSpec::preset(std::string_view name_or_path) {
                             "the presets {}, or a path to a JSON file",
                             name_or_path, fmt::join(preset_names(), ", ")));
   }
-  auto content = read_file(path.string());
+  auto content = read_file(path.string(), kMaxBytes);
   if (!content) return tl::unexpected<Error>(content.error());
   auto spec = from_json(*content);
   if (!spec) {

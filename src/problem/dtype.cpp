@@ -8,6 +8,8 @@
 
 #include <array>
 
+#include "base/text.h"
+
 namespace culet {
 namespace {
 
@@ -48,7 +50,7 @@ Result<DType> parse_dtype(std::string_view text) {
     known += kTable[i].name;
   }
   return fail(ErrorCode::invalid_argument,
-              fmt::format("unknown dtype '{}'; known: {}", text.substr(0, 40), known));
+              fmt::format("unknown dtype '{}'; known: {}", shown(text), known));
 }
 
 int bits(DType dtype) { return row(dtype).bits; }

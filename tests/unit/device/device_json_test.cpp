@@ -110,6 +110,22 @@ TEST(DeviceJson, ErrorsNameTheField) {
   expect_error(replaced(kSmall, "{\"f32\": 1e12}", "{\"f32\": true}"), "vector_ops.f32");
 }
 
+TEST(DeviceJson, ErrorsAreShortAndOfOneLine) {
+  // Deep enough for the stack where values are printed one level at a time.
+  const std::string deep(200'000, '[');
+  expect_error(replaced(kSmall, "\"X\"", deep + std::string(deep.size(), ']')),
+               "device JSON: line 1, column 125: nested more than 100 deep");
+  std::string wide = "{";
+  for (int i = 0; i < 300; ++i) wide += "\"a" + std::to_string(i) + "\": 1,";
+  expect_error(wide + "\"b\": 1}", "an object of more than 256 names");
+  expect_error(replaced(kSmall, "\"kind\"", "\"a\\nb\""), "a?b: unknown field");
+  expect_error(replaced(kSmall, "\"f32\"", "\"a\\nb\""), "vector_ops.a?b");
+  const auto list = DeviceSpec::from_json(replaced(
+      kSmall, "\"X\"", "[" + std::string(2000, ' ') + "\"" + std::string(5000, 'x') + "\"]"));
+  ASSERT_FALSE(list);
+  EXPECT_LT(list.error().message.size(), 100u) << list.error().message;
+}
+
 TEST(FindDevice, PresetsFilesAndNonsense) {
   const auto preset = find_device("h200");
   ASSERT_TRUE(preset);
@@ -124,6 +140,11 @@ TEST(FindDevice, PresetsFilesAndNonsense) {
   const auto broken = find_device(path);
   ASSERT_FALSE(broken);
   EXPECT_NE(broken.error().message.find(path), std::string::npos);
+  std::ofstream(path) << kSmall << std::string(1 << 20, ' ');
+  const auto large = find_device(path);
+  ASSERT_FALSE(large);
+  EXPECT_NE(large.error().message.find("more than 1048576 bytes"), std::string::npos)
+      << large.error().message;
   std::remove(path.c_str());
 
   const auto missing = find_device("/nonexistent/device.json");
