@@ -195,12 +195,17 @@ Result<Candidate> Candidate::parse(std::string_view text) {
     if (!step) return tl::unexpected<Error>(step.error());
     candidate.steps.push_back(std::move(*step));
     rest = trim(rest);
-    if (rest.empty()) return candidate;
+    if (rest.empty()) break;
     if (!rest.starts_with('+')) {
       return wrong(fmt::format("'{}' found, ' + ' or the end was expected", shown(rest)));
     }
     rest = trim(rest.substr(1));
   }
+  // The text may leave blanks out that printing puts in; what is printed has to parse again.
+  if (candidate.text().size() > kMaxLength) {
+    return wrong(fmt::format("longer than {} characters when printed", kMaxLength));
+  }
+  return candidate;
 }
 
 Problem problem_of(const Problem& whole, Part part) {

@@ -76,6 +76,23 @@ TEST(Candidate, BadTextIsAnError) {
   EXPECT_FALSE(Candidate::parse(std::string(20000, 'a')));
 }
 
+TEST(Candidate, WhatIsTooLongWhenPrintedIsAnError) {
+  const auto steps = [](int count) {
+    std::string text = "a";
+    for (int i = 1; i < count; ++i) text += " +a";
+    return text;
+  };
+  // Printed, each step but the first takes four characters.
+  const auto most = Candidate::parse(steps(4096));
+  ASSERT_TRUE(most) << most.error().message;
+  EXPECT_EQ(most->text().size(), 16381u);
+  EXPECT_TRUE(Candidate::parse(most->text()));
+  ASSERT_LT(steps(4097).size(), 16384u);
+  const auto longer = Candidate::parse(steps(4097));
+  ASSERT_FALSE(longer);
+  EXPECT_EQ(longer.error().message, "candidate: longer than 16384 characters when printed");
+}
+
 TEST(Candidate, RandomTextsRoundTrip) {
   std::mt19937_64 random(5);
   const auto pick = [&](int count) { return static_cast<int>(random() % count); };
@@ -195,6 +212,16 @@ TEST(LaunchSpec, DamagedJsonIsAnError) {
   EXPECT_FALSE(LaunchSpec::from_json("[]"));
   EXPECT_FALSE(LaunchSpec::from_json("{\"grid\":[1,1,1]}"));
   EXPECT_FALSE(LaunchSpec::from_json(json.substr(0, json.size() / 2)));
+  const auto with_lists = [&json](int depth) {
+    const auto brackets = [depth](char c) {
+      return std::string(static_cast<std::size_t>(depth), c);
+    };
+    return "{\"more\":" + brackets('[') + brackets(']') + "," + json.substr(1);
+  };
+  EXPECT_TRUE(LaunchSpec::from_json(with_lists(99)));
+  const auto deep = LaunchSpec::from_json(with_lists(100));
+  ASSERT_FALSE(deep);
+  EXPECT_EQ(deep.error().detail, "line 1, column 108: nested more than 100 deep");
   std::mt19937_64 random(9);
   for (int i = 0; i < 5000; ++i) {
     std::string damaged = json;
