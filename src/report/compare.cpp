@@ -11,8 +11,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/json_limits.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "report/views.h"
@@ -40,13 +42,13 @@ struct Chosen {
 
 struct Read {
   std::vector<Chosen> problems;
+  std::map<std::string, std::size_t> places;  ///< of problems; of one that comes twice, the first
   std::string device;
   bool from_cache = true;  ///< all of it
 
   const Chosen* find(const std::string& problem) const {
-    const auto at = std::find_if(problems.begin(), problems.end(),
-                                 [&](const Chosen& chosen) { return chosen.problem == problem; });
-    return at == problems.end() ? nullptr : &*at;
+    const auto at = places.find(problem);
+    return at == places.end() ? nullptr : &problems[at->second];
   }
 };
 
@@ -93,6 +95,9 @@ Result<Read> read(const NamedReport& report) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{}: no report of `culet tune --format json`: {}", report.name, why));
   };
+  if (const std::string why = beyond_json_limits(report.text); !why.empty()) {
+    return fail(ErrorCode::invalid_argument, fmt::format("{}: {}", report.name, why));
+  }
   try {
     const json root = json::parse(report.text);
     if (!root.is_object() || !root.contains("reports")) return no_report("it has no 'reports'");
@@ -104,6 +109,7 @@ Result<Read> read(const NamedReport& report) {
     if (!device.is_null()) result.device = device.value("name", std::string());
     for (const json& item : root.at("reports")) {
       result.problems.push_back(chosen_of(item));
+      result.places.emplace(result.problems.back().problem, result.problems.size() - 1);
       result.from_cache = result.from_cache && item.at("from_cache").get<bool>();
     }
     return result;
@@ -174,7 +180,7 @@ std::string compared_table(const Comparison& comparison) {
 
 std::string compared_json(const Comparison& comparison) {
   const auto number = [](std::optional<double> value) {
-    return value ? json(std::stod(fmt::format("{:.6g}", *value))) : json(nullptr);
+    return value && std::isfinite(*value) ? json(six_digits(*value)) : json(nullptr);
   };
   const auto text_or_null = [](const std::string& text) {
     return text.empty() ? json(nullptr) : json(text);

@@ -53,10 +53,22 @@ TEST_F(Compare, StatusSevenWhereSomethingBecameSlower) {
   EXPECT_EQ(compare().status, 0);
 }
 
+TEST_F(Compare, TimesThatNobodyMeasured) {
+  auto changed = report_;
+  changed["reports"][0]["chosen"]["median_us"] = 1e-308;
+  write("new.json", changed.dump());
+  const Ended ended = compare({"--format", "json"});
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_TRUE(ended.json()["problems"].is_array()) << ended.out;
+}
+
 TEST_F(Compare, WhatIsWrongIsSaidInOneLine) {
   expect_error(compare(), 6, "new.json");
   write("new.json", "{}");
   expect_error(compare(), 2, "new.json: no report");
+  write("new.json", R"({"reports": [], "schema": )" + std::string(200'000, '[') +
+                        std::string(200'000, ']') + "}");
+  expect_error(compare(), 2, "new.json: line 1, column 126: nested more than 100 deep");
   write_new(1);
   expect_error(compare({"--slack", "much"}), 2, "--slack: 'much' is not a number of per cent");
   expect_error(compare({"--slack", "-1"}), 2, "--slack: '-1'");

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 namespace culet {
@@ -114,6 +115,53 @@ TEST(Compare, WhatIsNoReportIsNamed) {
             0u);
   EXPECT_EQ(message(R"({"schema": 1, "device": 3, "reports": []})").find("new.json: no report"),
             0u);
+}
+
+TEST(Compare, DeepAndWideJsonIsRefused) {
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  std::string wide;
+  for (int i = 0; i < 300; ++i) wide += fmt::format("\"k{}\": 1, ", i);
+  const std::string good = root({one("p", 1, 2, 3)});
+  const auto message = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    text.replace(text.find(from), from.size(), to);
+    const auto result = compare_reports({good, "old.json"}, {text, "new.json"});
+    EXPECT_FALSE(result.has_value());
+    return result ? std::string() : result.error().message;
+  };
+  // A schema that is printed, a value of a choice that is printed, steps that are compared.
+  EXPECT_EQ(message("\"schema\": 1", "\"schema\": " + deep),
+            "new.json: line 1, column 111: nested more than 100 deep");
+  EXPECT_NE(message("\"n\": 3", "\"n\": " + deep).find("nested more than 100 deep"),
+            std::string::npos);
+  EXPECT_NE(message("\"steps\": []", "\"steps\": " + deep).find("nested more than 100 deep"),
+            std::string::npos);
+  EXPECT_NE(message("\"n\": 3", wide + "\"n\": 3").find("an object of more than 256 names"),
+            std::string::npos);
+}
+
+TEST(Compare, TimesAtTheEndsOfWhatANumberHolds) {
+  const auto at = [](double us) { return root({one("p", us, us, us)}); };
+  const auto problem = [](const Comparison& comparison) {
+    return nlohmann::json::parse(render(comparison, ReportFormat::json))["problems"][0];
+  };
+  const auto small = problem(compared(at(1e-308), at(1e-308)));
+  EXPECT_NEAR(small["new_us"].get<double>() / 1e-308, 1, 1e-5);
+  EXPECT_EQ(small["ratio"], 1);
+  const auto both = problem(compared(at(1e-308), at(1e308)));
+  EXPECT_TRUE(both["ratio"].is_null()) << both["ratio"] << ": more than a number holds";
+  EXPECT_EQ(both["verdict"], "slower");
+}
+
+TEST(Compare, ReportsOfManyProblems) {
+  constexpr int kCount = 100'000;
+  std::vector<std::string> reports;
+  for (int i = 0; i < kCount; ++i) reports.push_back(without_choice(fmt::format("{:08}", i)));
+  const std::string all = root(reports);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(compared(all, all).count(Verdict::none), kCount);
+  // Looking each up from the front takes half a minute and more.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));
 }
 
 }  // namespace
