@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "base/files.h"
+#include "base/json_limits.h"
 #include "base/text.h"
 #include "cache/file_lock.h"
 #include "cache/store_path.h"
@@ -71,7 +72,7 @@ T must(Result<T> result, const std::string& place) {
   return std::move(*result);
 }
 
-void read_pin(const ordered_json& item, const std::string& place, Overrides* overrides) {
+Pin read_pin(const ordered_json& item, const std::string& place) {
   const auto field = [&](const char* name) {
     if (!item.is_object() || !item.contains(name)) {
       throw Wrong{fmt::format("{}: must have 'problem', 'device' and 'candidate'", place)};
@@ -81,29 +82,34 @@ void read_pin(const ordered_json& item, const std::string& place, Overrides* ove
   const Problem problem = must(Problem::parse(field("problem")), place + ".problem");
   const auto kind = device_kind(field("device"));
   if (!kind) throw Wrong{place + ".device: must be cpu or cuda"};
-  overrides->pin(problem, *kind, must(Candidate::parse(field("candidate")), place + ".candidate"));
+  return {problem.text(), *kind, must(Candidate::parse(field("candidate")), place + ".candidate")};
 }
 
-Overrides read(const ordered_json& root) {
+auto key(const Pin& pin) { return std::tie(pin.problem, pin.device); }
+bool comes_before(const Pin& x, const Pin& y) { return key(x) < key(y); }
+
+/// What a file lists, in its order.
+struct Listed {
+  std::vector<Pin> pins;
+  std::vector<std::string> denied;
+};
+
+Listed read(const ordered_json& root) {
   if (!root.is_object() || root.value("format", std::string()) != kFormat) {
     throw Wrong{fmt::format("has no \"format\": \"{}\"", kFormat)};
   }
   if (!root.contains("schema") || root["schema"] != kSchema) {
     throw Wrong{fmt::format("schema: this culet knows {}", kSchema)};
   }
-  Overrides overrides;
-  std::size_t number = 0;
+  Listed listed;
   for (const auto& item : list(root, "pins")) {
-    read_pin(item, fmt::format("pins[{}]", number++), &overrides);
+    listed.pins.push_back(read_pin(item, fmt::format("pins[{}]", listed.pins.size())));
   }
-  number = 0;
   for (const auto& item : list(root, "denied")) {
-    const std::string place = fmt::format("denied[{}]", number++);
-    if (auto ok = overrides.deny(text_of(item, place)); !ok) {
-      throw Wrong{place + ": " + ok.error().message};
-    }
+    const std::string place = fmt::format("denied[{}]", listed.denied.size());
+    listed.denied.push_back(must(canonical(text_of(item, place)), place));
   }
-  return overrides;
+  return listed;
 }
 
 Result<Overrides> load_file(const std::string& file) {
@@ -139,9 +145,7 @@ std::string_view Overrides::denied(const Candidate& candidate) const {
 
 void Overrides::pin(const Problem& problem, DeviceKind device, const Candidate& candidate) {
   Pin pin{problem.text(), device, candidate};
-  const auto key = [](const Pin& p) { return std::tie(p.problem, p.device); };
-  const auto at = std::lower_bound(pins_.begin(), pins_.end(), pin,
-                                   [&](const Pin& x, const Pin& y) { return key(x) < key(y); });
+  const auto at = std::lower_bound(pins_.begin(), pins_.end(), pin, comes_before);
   if (at != pins_.end() && key(*at) == key(pin)) {
     at->candidate = candidate;
   } else {
@@ -183,8 +187,20 @@ Result<Overrides> Overrides::from_json(std::string_view text, const std::string&
   const auto wrong = [&](const std::string& what) {
     return fail(ErrorCode::invalid_argument, fmt::format("{}: {}", file, what));
   };
+  if (const std::string why = beyond_json_limits(text); !why.empty()) return wrong(why);
   try {
-    return read(ordered_json::parse(text));
+    auto [pins, denied] = read(ordered_json::parse(text));
+    // Sorted once: pin() and deny() would move what comes after, each time.
+    std::reverse(pins.begin(), pins.end());  // of two for the same, the later one holds
+    std::stable_sort(pins.begin(), pins.end(), comes_before);
+    const auto same = [](const Pin& x, const Pin& y) { return key(x) == key(y); };
+    pins.erase(std::unique(pins.begin(), pins.end(), same), pins.end());
+    std::sort(denied.begin(), denied.end());
+    denied.erase(std::unique(denied.begin(), denied.end()), denied.end());
+    Overrides overrides;
+    overrides.pins_ = std::move(pins);
+    overrides.denied_ = std::move(denied);
+    return overrides;
   } catch (const Wrong& found) {
     return wrong(found.text);
   } catch (const ordered_json::parse_error& error) {

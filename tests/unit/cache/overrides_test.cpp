@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
 
 #include "fixtures.h"
@@ -77,6 +78,57 @@ TEST(Overrides, JsonRoundTripsAndErrorsNameThePlace) {
   EXPECT_EQ(with("\"denied\": [", "\"denied\": 1, \"x\": [").find("o.json: 'denied' must"), 0u);
   EXPECT_EQ(with("{", ""), "o.json: line 2, column 10: this is not JSON");
   EXPECT_EQ(with("culet overrides", "x"), "o.json: has no \"format\": \"culet overrides\"");
+}
+
+TEST(Overrides, AFileIsReadAsIfItsLinesWereSaidInTurn) {
+  const auto pin = [](int problem, const char* device, int candidate) {
+    return "{\"problem\": \"" + problem_no(problem).text() + "\", \"device\": \"" + device +
+           "\", \"candidate\": \"" + candidate_no(candidate).text() + "\"}";
+  };
+  const auto read = Overrides::from_json(R"({"format": "culet overrides", "schema": 1, "pins": [)" +
+                                             pin(2, "cuda", 1) + "," + pin(1, "cuda", 2) + "," +
+                                             pin(2, "cuda", 3) + "," + pin(1, "cpu", 4) +
+                                             R"(], "denied": ["b", "a", "b", "c"]})",
+                                         "o.json");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(*read->pinned(problem_no(2), DeviceKind::cuda), candidate_no(3)) << "the later one";
+  Overrides said;
+  said.pin(problem_no(1), DeviceKind::cpu, candidate_no(4));
+  said.pin(problem_no(1), DeviceKind::cuda, candidate_no(2));
+  said.pin(problem_no(2), DeviceKind::cuda, candidate_no(3));
+  for (const char* name : {"a", "b", "c"}) ASSERT_TRUE(said.deny(name).has_value());
+  EXPECT_EQ(read->json(), said.json());
+}
+
+TEST(Overrides, ALongFileFromLastToFirst) {
+  constexpr int kCount = 300'000;
+  std::string text = R"({"format": "culet overrides", "schema": 1, "pins": [], "denied": [)";
+  for (int i = kCount; i > 0; --i) {
+    text += "\"b" + std::to_string(1'000'000 + i) + (i > 1 ? "\"," : "\"]}");
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  const auto read = Overrides::from_json(text, "o.json");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(read->denials().size(), static_cast<std::size_t>(kCount));
+  EXPECT_EQ(read->denials().front(), "b1000001");
+  // Put in one by one, each before all others, they take minutes.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+}
+
+TEST(Overrides, DeepAndWideJsonIsRefused) {
+  const auto message = [](const std::string& more) {
+    const auto read = Overrides::from_json(
+        R"({"format": "culet overrides", "schema": 1, "pins": [], "denied": [], )" + more + "}",
+        "o.json");
+    EXPECT_FALSE(read.has_value());
+    return read ? std::string() : read.error().message;
+  };
+  EXPECT_EQ(message("\"x\": " + std::string(200'000, '[') + std::string(200'000, ']')),
+            "o.json: line 1, column 174: nested more than 100 deep");
+  std::string wide = "\"x\": 1";
+  for (int i = 0; i < 300; ++i) wide += ", \"k" + std::to_string(i) + "\": 1";
+  EXPECT_NE(message(wide).find("o.json: line 1, column "), std::string::npos);
+  EXPECT_NE(message(wide).find("an object of more than 256 names"), std::string::npos);
 }
 
 class OverridesFile : public ::testing::Test {
