@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "base/json_limits.h"
 #include "base/text.h"
 #include "base/whole_number.h"
 #include "cache/records.h"
@@ -47,6 +48,12 @@ json number(double value) {
 }
 json microseconds(double seconds) { return number(seconds * 1e6); }
 
+/// Nothing for a time that nobody knows, or that is none: a clock may have been anywhere, and what
+/// is written has to be readable. The last one is the end of the year 9999.
+std::string time_text(std::int64_t made) {
+  return made > 0 && made < 253'402'300'800'000 ? utc(made, true) : std::string();
+}
+
 json trial_object(const StoredTrial& entry) {
   const Trial& trial = entry.trial;
   json object{{"problem", entry.problem},   {"candidate", trial.candidate.text()},
@@ -67,7 +74,7 @@ json trial_object(const StoredTrial& entry) {
   if (trial.fallback) object["fallback"] = true;
   if (!trial.reason.empty()) object["reason"] = trial.reason;
   if (!trial.log.empty()) object["log"] = trial.log;
-  if (entry.made != 0) object["made"] = utc(entry.made, true);
+  if (const auto made = time_text(entry.made); !made.empty()) object["made"] = made;
   return object;
 }
 
@@ -76,7 +83,7 @@ json selection_object(const StoredSelection& entry) {
               {"device", entry.device},   {"backends", entry.scope.backends},
               {"top", entry.scope.top},   {"space", fmt::format("{:016x}", entry.scope.space)},
               {"why", entry.why}};
-  if (entry.made != 0) object["made"] = utc(entry.made, true);
+  if (const auto made = time_text(entry.made); !made.empty()) object["made"] = made;
   return object;
 }
 
@@ -136,11 +143,14 @@ class Reader {
     if (!value->is_boolean()) wrong(name, "must be true or false");
     return value->get<bool>();
   }
-  double real(std::string_view name, double least, std::string_view what) {
+  double real(std::string_view name, double least, std::string_view what, double most = kInfinity) {
     const json& value = get(name);
     const double number = value.is_number() ? value.get<double>() : std::nan("");
     if (!std::isfinite(number) || number < least) {
       wrong(name, fmt::format("must be {}, not {}", what, shown(value.dump())));
+    }
+    if (number > most) {
+      wrong(name, fmt::format("must be at most {:g}, not {}", most, shown(value.dump())));
     }
     return number;
   }
@@ -169,8 +179,9 @@ class Reader {
   std::vector<std::string> known_;
 };
 
-/// Far below any time, and far enough from the smallest double to stay positive in seconds.
-constexpr double kSmallest = 1e-100;
+/// Microseconds far below and above any time, and far enough from the smallest and the largest
+/// double to stay positive and finite in seconds, and in microseconds again.
+constexpr double kSmallest = 1e-100, kLargest = 1e300;
 
 /// The form utc() writes; anything else would not be written as it was read.
 std::int64_t time_of(Reader& reader) {
@@ -214,9 +225,9 @@ std::optional<Timing> timing_of(Reader& reader, bool measured) {
   }
   constexpr std::string_view kPositive = "a positive number of microseconds";
   Timing timing;
-  timing.median = reader.real("median_us", kSmallest, kPositive) / 1e6;
-  timing.low = reader.real("low_us", kSmallest, kPositive) / 1e6;
-  timing.high = reader.real("high_us", kSmallest, kPositive) / 1e6;
+  timing.median = reader.real("median_us", kSmallest, kPositive, kLargest) / 1e6;
+  timing.low = reader.real("low_us", kSmallest, kPositive, kLargest) / 1e6;
+  timing.high = reader.real("high_us", kSmallest, kPositive, kLargest) / 1e6;
   timing.samples = static_cast<int>(reader.whole("samples", 1, 1'000'000'000));
   if (timing.low > timing.median) reader.wrong("low_us", "must not be above median_us");
   if (timing.high < timing.median) reader.wrong("high_us", "must not be below median_us");
@@ -228,9 +239,10 @@ std::optional<Estimate> estimate_of(Reader& reader) {
   const json* limiter = reader.find("limiter");
   if (seconds == nullptr && limiter == nullptr) return std::nullopt;
   Estimate estimate;
-  estimate.seconds = seconds != nullptr && seconds->is_null()
-                         ? kInfinity
-                         : reader.real("estimate_us", 0, "a number of microseconds") / 1e6;
+  estimate.seconds =
+      seconds != nullptr && seconds->is_null()
+          ? kInfinity
+          : reader.real("estimate_us", 0, "a number of microseconds", kLargest) / 1e6;
   const auto known = stored_limiter(reader.text("limiter"));
   if (!known) reader.wrong("limiter", "must be math, dram, l2, shared, latency or waves");
   estimate.limiter = *known;
@@ -346,6 +358,7 @@ Result<StoreContents> exchange_entries(std::string_view text, const std::string&
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{}: {}{}{}", file, place, place.empty() ? "" : ": ", what));
   };
+  if (const std::string why = beyond_json_limits(text); !why.empty()) return wrong("", why);
   try {
     return read(json::parse(text));
   } catch (const Wrong& found) {

@@ -215,6 +215,65 @@ TEST(ExchangeText, NamesThePlaceAndWhatIsRight) {
             "f.json: trials[2]: is the same entry as trials[1] again");
 }
 
+TEST(ExchangeText, WhatIsAcceptedCanBeWrittenAndReadAgain) {
+  const std::string good = exchange_text(some(1));
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    return text.replace(text.find(from), from.size(), to);
+  };
+  // In seconds, and back in microseconds, the largest double is infinite.
+  EXPECT_EQ(error_of(with("\"high_us\": 3.0", "\"high_us\": 1.7976931348623157e308")),
+            "f.json: trials[0].high_us: must be at most 1e+300, not 1.7976931348623157e+308");
+  EXPECT_EQ(error_of(with("\"estimate_us\": 1.0", "\"estimate_us\": 1.7976931348623157e308")),
+            "f.json: trials[0].estimate_us: must be at most 1e+300, not 1.7976931348623157e+308");
+  for (const char* largest : {"1e300", "9.87654321012e299"}) {
+    const auto read = exchange_entries(
+        with("\"high_us\": 3.0", std::string("\"high_us\": ") + largest), "f.json");
+    ASSERT_TRUE(read.has_value()) << read.error().message;
+    const std::string text = exchange_text(*read);
+    const auto again = exchange_entries(text, "f.json");
+    ASSERT_TRUE(again.has_value()) << again.error().message;
+    EXPECT_EQ(exchange_text(*again), text);
+  }
+}
+
+TEST(ExchangeText, TimesThatNoClockShouldTellAreLeftOut) {
+  // A stored entry may have any: one such must not keep the whole file from being read.
+  for (const std::int64_t made :
+       {std::int64_t{-5}, std::int64_t{253'402'300'800'000},
+        std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()}) {
+    StoreContents contents = some(2);
+    contents.trials[0].made = contents.selections[0].made = made;
+    const auto read = exchange_entries(exchange_text(contents), "f.json");
+    ASSERT_TRUE(read.has_value()) << made << ": " << read.error().message;
+    EXPECT_EQ(read->trials[1].made, 0);
+    EXPECT_EQ(read->selections[1].made, 0);
+    EXPECT_EQ(read->trials[0].made, contents.trials[1].made);
+  }
+  StoreContents last = some(1);
+  last.trials[0].made = 253'402'300'799'999;
+  EXPECT_NE(exchange_text(last).find("\"made\": \"9999-12-31T23:59:59.999Z\""), std::string::npos);
+}
+
+TEST(ExchangeText, DeepAndWideJsonIsRefused) {
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  const std::string good = exchange_text(some(1));
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    return error_of(text.replace(text.find(from), from.size(), to));
+  };
+  EXPECT_EQ(with("\"schema\": 1", "\"schema\": " + deep),
+            "f.json: line 3, column 111: nested more than 100 deep");
+  for (const char* number : {"\"median_us\": 2.0", "\"samples\": 7", "\"error\": 0.25"}) {
+    const std::string name = std::string(number).substr(0, std::string(number).find(' '));
+    EXPECT_NE(with(number, name + deep).find("nested more than 100 deep"), std::string::npos);
+  }
+  std::string wide;
+  for (int i = 0; i < 300; ++i) wide += "\"k" + std::to_string(i) + "\": 1, ";
+  EXPECT_NE(with("\"samples\"", wide + "\"samples\"").find("an object of more than 256 names"),
+            std::string::npos);
+}
+
 TEST(ExchangeText, NothingIsTakenFromAnInputThatFails) {
   // A transaction that fails half way: the code file holds a kernel that is damaged.
   const auto folder = TemporaryFolder::make();
