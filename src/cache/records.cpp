@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "base/json_limits.h"
 #include "base/whole_number.h"
 
 namespace culet {
@@ -21,8 +22,6 @@ namespace {
 
 using nlohmann::json;
 
-/// Machine code of a kernel is tens of kilobytes; anything near this limit is not one.
-constexpr std::int64_t kMaxCodeBytes = std::int64_t{1} << 30;
 constexpr int kZstdLevel = 3;
 
 constexpr std::array<std::pair<ArtifactKind, std::string_view>, 4> kKinds{{
@@ -155,6 +154,7 @@ std::string trial_json(const Trial& trial, std::int64_t made) {
 }
 
 std::optional<Trial> trial_from_json(std::string_view text, std::int64_t* made) {
+  if (!beyond_json_limits(text).empty()) return std::nullopt;
   try {
     const json object = json::parse(text);
     if (made != nullptr) {

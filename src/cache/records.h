@@ -6,6 +6,7 @@
 // elsewhere.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,8 +22,12 @@ namespace culet {
 /// collide by where they are cut.
 std::string checksum(const std::vector<std::string_view>& fields);
 
+/// The most bytes that code may have. A kernel's are tens of kilobytes; who stores may claim any
+/// size, and so much memory is taken before that shows.
+inline constexpr std::int64_t kMaxCodeBytes = std::int64_t{1} << 26;
 std::string compress(std::string_view bytes);
-/// Nothing where the data is not a whole frame of exactly `size` bytes.
+/// Nothing where the data is not a whole frame of exactly `size` bytes, or that is more than
+/// kMaxCodeBytes.
 std::optional<std::string> decompress(std::string_view data, std::int64_t size);
 
 std::string_view stored_name(ArtifactKind kind);

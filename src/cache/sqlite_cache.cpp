@@ -56,7 +56,9 @@ DbStatus SqliteCache::touch(Database& database, const std::string& key) {
     Statement find(database, "SELECT last_used FROM code_use WHERE key=?");
     const DbStatus found = find.text(key).step();
     if (found != DbStatus::row) return found;
-    if (now_seconds() - find.integer_at(0) <= kTouchSeconds) return DbStatus::done;
+    // Nothing says that what is stored is a time: one to come would keep the code for ever.
+    const std::int64_t used = find.integer_at(0), now = now_seconds();
+    if (used >= now - kTouchSeconds && used <= now) return DbStatus::done;
   }
   Statement touch(database, "UPDATE code_use SET last_used=? WHERE key=?");
   const DbStatus status = touch.integer(now_seconds()).text(key).step();
@@ -67,7 +69,7 @@ void SqliteCache::store_code(const std::string& key, const Artifact& artifact) {
   const std::string bytes = compress(artifact.bytes);
   const auto size = static_cast<std::int64_t>(artifact.bytes.size());
   const auto stored = static_cast<std::int64_t>(bytes.size());
-  if (stored > options_.code_limit) return;
+  if (stored > options_.code_limit || size > kMaxCodeBytes) return;
   const std::string_view kind = stored_name(artifact.kind);
   const std::lock_guard lock(mutex_);
   Database* const db = writable();
@@ -94,9 +96,11 @@ void SqliteCache::store_code(const std::string& key, const Artifact& artifact) {
 }
 
 DbStatus SqliteCache::make_room(Database& database, const std::string& newest) {
+  // Nothing says that what is stored is a size: kept within one that can be summed up.
   std::int64_t total = 0;
   {
-    Statement sum(database, "SELECT CAST(total(bytes) AS INTEGER) FROM code_use");
+    Statement sum(database,
+                  "SELECT CAST(total(min(max(bytes, 0), 1 << 40)) AS INTEGER) FROM code_use");
     if (const DbStatus status = sum.step(); status != DbStatus::row) return status;
     total = sum.integer_at(0);
   }
@@ -105,7 +109,9 @@ DbStatus SqliteCache::make_room(Database& database, const std::string& newest) {
   const std::int64_t goal = options_.code_limit - options_.code_limit / 10;
   std::vector<std::string> oldest;
   {
-    Statement all(database, "SELECT key, bytes FROM code_use WHERE key<>? ORDER BY last_used, key");
+    Statement all(database,
+                  "SELECT key, min(max(bytes, 0), 1 << 40) FROM code_use WHERE key<>? "
+                  "ORDER BY last_used, key");
     all.text(newest);
     DbStatus status = DbStatus::done;
     while (total > goal && (status = all.step()) == DbStatus::row) {

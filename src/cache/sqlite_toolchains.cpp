@@ -14,6 +14,15 @@ namespace {
 /// As for the use of code: more often is not worth that writers wait for each other.
 constexpr std::int64_t kNoteSeconds = 3600;
 
+/// Nothing says that what is stored is a time. One further ahead than clocks differ would stay
+/// first for ever: it counts as never.
+constexpr std::int64_t kAheadSeconds = 86'400;
+constexpr std::string_view kByUse =
+    "SELECT fingerprint, CASE WHEN last_used BETWEEN 0 AND ? THEN last_used ELSE 0 END AS used "
+    "FROM toolchains WHERE architecture=? ORDER BY used DESC, fingerprint";
+
+std::int64_t now_seconds() { return now_milliseconds() / 1000; }
+
 /// An earlier version's store, opened to be read, has no such table.
 bool has_table(Database& database) {
   Statement find(database, "SELECT 1 FROM sqlite_master WHERE type='table' AND name='toolchains'");
@@ -29,10 +38,8 @@ std::vector<std::string> SqliteCache::toolchains(const std::string& architecture
   if (db == nullptr || (read_only_ && !has_table(*db))) return found;
   DbStatus status;
   {
-    Statement all(*db,
-                  "SELECT fingerprint FROM toolchains WHERE architecture=? "
-                  "ORDER BY last_used DESC, fingerprint");
-    all.text(architecture);
+    Statement all(*db, kByUse);
+    all.integer(now_seconds() + kAheadSeconds).text(architecture);
     while ((status = all.step()) == DbStatus::row) found.push_back(all.text_at(0));
   }
   settle(status, "read");
@@ -40,16 +47,14 @@ std::vector<std::string> SqliteCache::toolchains(const std::string& architecture
 }
 
 void SqliteCache::note_toolchain(const std::string& architecture, const std::string& fingerprint) {
-  std::int64_t now = now_milliseconds() / 1000;
+  std::int64_t now = now_seconds();
   const std::lock_guard lock(mutex_);
   Database* const db = writable();
   if (db == nullptr) return;
   DbStatus status;
   {
-    Statement first(*db,
-                    "SELECT fingerprint, last_used FROM toolchains WHERE architecture=? "
-                    "ORDER BY last_used DESC, fingerprint LIMIT 1");
-    status = first.text(architecture).step();
+    Statement first(*db, kByUse);
+    status = first.integer(now + kAheadSeconds).text(architecture).step();
     if (status == DbStatus::row) {
       const std::int64_t used = first.integer_at(1);
       if (first.text_at(0) == fingerprint && used >= now - kNoteSeconds) return;

@@ -4,6 +4,7 @@
 // Files that are not what was written: whatever happened to them, the store gives the right entry
 // or none, and what was there stays somewhere.
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -97,6 +98,101 @@ TEST(StoredTrial, NumbersThatAreNotWholeOrDoNotFitAreNoTrial) {
     }
   }
   EXPECT_FALSE(with("\"samples\":", "4294967297"));  // would wrap to 1
+}
+
+TEST(StoredTrial, DeepJsonIsNoTrial) {
+  const std::string text = trial_json(trial_no(0), 77);
+  const auto with_lists = [&text](std::size_t depth) {
+    return trial_from_json("{\"more\":" + std::string(depth, '[') + std::string(depth, ']') + "," +
+                           text.substr(1));
+  };
+  EXPECT_TRUE(with_lists(99).has_value());
+  EXPECT_FALSE(with_lists(100).has_value());
+}
+
+TEST(StoredCode, MoreThanAnyKernelHasIsNotBelieved) {
+  const std::string most(std::size_t{1} << 26, 'x');
+  EXPECT_TRUE(decompress(compress(most), std::int64_t{1} << 26) == most);
+  const std::string more = most + 'x';
+  EXPECT_FALSE(decompress(compress(more), (std::int64_t{1} << 26) + 1).has_value());
+}
+
+TEST_F(Damage, CodeThatWouldNotBeReadAgainIsNotStored) {
+  const auto cache = must_open(path());
+  Artifact artifact = artifact_no(0);
+  artifact.bytes.assign((std::size_t{1} << 26) + 1, 'x');
+  cache->store_code("large", artifact);
+  EXPECT_TRUE(cache->verify().empty());
+  EXPECT_FALSE(cache->find_code("large").has_value());
+  EXPECT_EQ(cache->take_warning(), "");
+}
+
+/// Runs statements on the file of a store; one number that the last one, a SELECT, gives.
+std::int64_t number_from(const std::string& file, const char* change, const char* select) {
+  auto database = Database::open(file);
+  EXPECT_TRUE(database.has_value());
+  if (!database) return 0;
+  EXPECT_EQ((*database)->execute(change), DbStatus::done);
+  Statement statement(**database, select);
+  EXPECT_EQ(statement.step(), DbStatus::row);
+  return statement.integer_at(0);
+}
+
+// Times and sizes without a checksum: any number may be there.
+TEST_F(Damage, TimesOfUseThatAreNone) {
+  const auto cache = must_open(path());
+  const std::int64_t now = std::time(nullptr);
+  for (const char* change : {"UPDATE code_use SET last_used=-9223372036854775807 - 1",
+                             "UPDATE code_use SET last_used=9223372036854775807"}) {
+    (void)number_from(file(), change, "SELECT 1");
+    EXPECT_TRUE(cache->find_code(key_no(0)).has_value());
+    const std::int64_t used =
+        number_from(file(), "", "SELECT last_used FROM code_use WHERE key='key-0'");
+    EXPECT_GE(used, now) << change;
+    EXPECT_LE(used, now + 600) << change;
+  }
+}
+
+TEST_F(Damage, ToolchainsOfATimeToComeAreNotFirstForEver) {
+  using Names = std::vector<std::string>;
+  const auto cache = must_open(path());
+  cache->note_toolchain("sm_90a", "old");
+  cache->note_toolchain("sm_90a", "older");
+  (void)number_from(file(),
+                    "UPDATE toolchains SET last_used=9223372036854775807 WHERE fingerprint='old';"
+                    "UPDATE toolchains SET last_used=-9223372036854775807 - 1 "
+                    "WHERE fingerprint='older'",
+                    "SELECT 1");
+  cache->note_toolchain("sm_90a", "new");
+  EXPECT_EQ(cache->toolchains("sm_90a"), (Names{"new", "old", "older"}));
+  cache->note_toolchain("sm_90a", "old");
+  EXPECT_EQ(cache->toolchains("sm_90a"), (Names{"old", "new", "older"}));
+  EXPECT_EQ(cache->take_warning(), "");
+}
+
+TEST_F(Damage, SizesOfCodeThatAreNone) {
+  setenv("CULET_CACHE_MB", "1", 1);
+  const auto cache = must_open(path());
+  unsetenv("CULET_CACHE_MB");
+  const auto store = [&](int i) {
+    Artifact artifact = artifact_no(i);
+    artifact.bytes.resize(400'000);
+    std::mt19937 random(1);
+    for (char& c : artifact.bytes) c = static_cast<char>(random());
+    cache->store_code("big-" + std::to_string(i), artifact);
+  };
+  // Less than nothing: there would be room for ever.
+  (void)number_from(file(), "UPDATE code_use SET bytes=-9223372036854775807 - 1, last_used=1",
+                    "SELECT 1");
+  for (int i = 0; i < 5; ++i) store(i);
+  EXPECT_LE(cache->stats().code_bytes, 1'000'000);
+  // More than all there is, and the sum of which no integer holds.
+  (void)number_from(file(), "UPDATE code_use SET bytes=9223372036854775807, last_used=1",
+                    "SELECT 1");
+  for (int i = 5; i < 8; ++i) store(i);
+  EXPECT_LE(cache->stats().code_bytes, 1'000'000);
+  EXPECT_TRUE(cache->find_code("big-7").has_value());
+  EXPECT_EQ(cache->take_warning(), "");
 }
 
 TEST_F(Damage, SecondDamagedFileDoesNotReplaceTheFirst) {
