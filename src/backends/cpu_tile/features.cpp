@@ -30,8 +30,10 @@ constexpr double kCopyRate = 5e9;
 constexpr double kTransposedElement = 1e-9;
 constexpr double kFinishedElement = 0.15e-9;
 
-// Starting a register tile and adding it to the sums in memory, per 24 accumulators.
+// Starting a register tile and adding it to the sums in memory, per 24 accumulators; a single row
+// in place is not a call of its own.
 constexpr double kTileStart = 5e-8;
+constexpr double kRowTileStart = 1e-8;
 
 double ceil_div(double x, double y) { return std::ceil(x / y); }
 
@@ -189,8 +191,10 @@ void add_traffic(const View& v, Features* f) {
     f->dram_bytes += 2 * col_bytes;  // the packed block leaves the cache and comes back
   }
   const double accumulators = std::max(1.0, v.c.mr * v.nv / 24);
+  const bool row_in_place = v.c.mr == 1 && v.c.columns == Columnwise::direct;
+  const double start = row_in_place ? kRowTileStart : kTileStart;
   f->extra_seconds +=
-      row_tiles * panels * k_blocks * kTileStart * (v.c.math == Math::amx ? 1 : accumulators);
+      row_tiles * panels * k_blocks * start * (v.c.math == Math::amx ? 1 : accumulators);
   // Partial sums, read and written once a block of k.
   const double sums = v.rows * v.cols * 4 * (2 * k_blocks - 1);
   if (std::min(v.nc, v.cols) * v.rows * 4 < 0.5 * v.l2) {

@@ -123,10 +123,12 @@ CULET_INLINE void vector_tile(const Rows<typename RowElement<T, math>::type>& r,
   i64 step = 0;
   // Else the sums' lines are waited for at the end: they lie rows apart and were last used a block
   // of k ago. (AVX2, 1024x1024x1024: 61 ms without, 58 with.)
+  if constexpr (MR > 1) {
 #pragma GCC unroll 32
-  for (int i = 0; i < MR; ++i)
+    for (int i = 0; i < MR; ++i)
 #pragma GCC unroll 32
-    for (int j = 0; j < NV * kLanes; j += 16) __builtin_prefetch(c + i * ldc + j, 1);
+      for (int j = 0; j < NV * kLanes; j += 16) __builtin_prefetch(c + i * ldc + j, 1);
+  }
   for (; step + UNROLL <= steps; step += UNROLL) {
 #pragma GCC unroll 16
     for (int u = 0; u < UNROLL; ++u) {

@@ -150,8 +150,25 @@ struct Gemm {
                                                                          !K::whole_k && !t.first);
   }
 
+  /// One copy of the code for all places that call it, but where a tile is so little work that
+  /// calling it would cost a tenth.
   template <From from, int MR, int NV>
-  __attribute__((noinline)) void tile(const Rows<R>& rr, const Columns<T>& qq, const Tile& t) {
+  CULET_INLINE void tile(const Rows<R>& rr, const Columns<T>& qq, const Tile& t) {
+    if constexpr (K::mr == 1 && from == From::place) {
+      one_tile<from, MR, NV>(rr, qq, t);
+    } else {
+      called_tile<from, MR, NV>(rr, qq, t);
+    }
+  }
+
+  template <From from, int MR, int NV>
+  __attribute__((noinline)) void called_tile(const Rows<R>& rr, const Columns<T>& qq,
+                                             const Tile& t) {
+    one_tile<from, MR, NV>(rr, qq, t);
+  }
+
+  template <From from, int MR, int NV>
+  CULET_INLINE void one_tile(const Rows<R>& rr, const Columns<T>& qq, const Tile& t) {
     constexpr int width = NV * kLanes;
     if constexpr (kSumsInD) {
       float* d = (float*)x->d + t.r0 * x->ldd + t.q0;
