@@ -86,7 +86,7 @@ add_custom_command(OUTPUT ${build_id}
   DEPENDS ${library_files} ${PROJECT_SOURCE_DIR}/cmake/build_id.cmake VERBATIM)
 target_sources(culet_benchmark PRIVATE ${build_id})
 
-foreach(module cache candidate device report problem benchmark)
+foreach(module base cache candidate device report problem benchmark)
   target_link_libraries(culet_${module} PRIVATE nlohmann_json::nlohmann_json)
 endforeach()
 target_link_libraries(culet_cache PRIVATE ${SQLITE_LIBRARY} ${ZSTD_LIBRARY})

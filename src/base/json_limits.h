@@ -13,7 +13,7 @@
 namespace culet {
 
 /// Why the text should not be parsed: "line 1, column 101: nested more than 100 deep". Empty where
-/// nothing speaks against it; whether it is JSON is the parser's to say.
+/// nothing speaks against it, and where a syntax error comes first: that is the parser's to say.
 std::string beyond_json_limits(std::string_view text);
 
 }  // namespace culet

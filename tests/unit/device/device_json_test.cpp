@@ -118,6 +118,10 @@ TEST(DeviceJson, ErrorsAreShortAndOfOneLine) {
   std::string wide = "{";
   for (int i = 0; i < 300; ++i) wide += "\"a" + std::to_string(i) + "\": 1,";
   expect_error(wide + "\"b\": 1}", "an object of more than 256 names");
+  std::string yaml;
+  for (int i = 0; i < 300; ++i) yaml += "a" + std::to_string(i) + ": {b: 1}\n";
+  expect_error(yaml, "not valid JSON");
+  expect_error("{" + yaml + "}", "not valid JSON");
   expect_error(replaced(kSmall, "\"kind\"", "\"a\\nb\""), "a?b: unknown field");
   expect_error(replaced(kSmall, "\"f32\"", "\"a\\nb\""), "vector_ops.a?b");
   const auto list = DeviceSpec::from_json(replaced(
