@@ -34,6 +34,9 @@ constexpr int kSchema = 1;
 /// seconds -> microseconds, each rounded, digit by digit.
 constexpr int kDigits = 12;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+/// Microseconds far below and above any time, and far enough from the smallest and the largest
+/// double to stay positive and finite in seconds, and in microseconds again.
+constexpr double kSmallest = 1e-100, kLargest = 1e300;
 
 // --- writing ---------------------------------------------------------------------------------
 
@@ -46,7 +49,11 @@ json number(double value) {
   std::from_chars(text, end, rounded);
   return rounded;
 }
-json microseconds(double seconds) { return number(seconds * 1e6); }
+/// Null as for infinity where it is more than is read again.
+json microseconds(double seconds) {
+  json us = number(seconds * 1e6);
+  return us.is_number() && us > kLargest ? json(nullptr) : us;
+}
 
 /// Nothing for a time that nobody knows, or that is none: a clock may have been anywhere, and what
 /// is written has to be readable. The last one is the end of the year 9999.
@@ -178,10 +185,6 @@ class Reader {
   const std::string place_;
   std::vector<std::string> known_;
 };
-
-/// Microseconds far below and above any time, and far enough from the smallest and the largest
-/// double to stay positive and finite in seconds, and in microseconds again.
-constexpr double kSmallest = 1e-100, kLargest = 1e300;
 
 /// The form utc() writes; anything else would not be written as it was read.
 std::int64_t time_of(Reader& reader) {

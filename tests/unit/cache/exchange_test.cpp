@@ -226,6 +226,16 @@ TEST(ExchangeText, WhatIsAcceptedCanBeWrittenAndReadAgain) {
             "f.json: trials[0].high_us: must be at most 1e+300, not 1.7976931348623157e+308");
   EXPECT_EQ(error_of(with("\"estimate_us\": 1.0", "\"estimate_us\": 1.7976931348623157e308")),
             "f.json: trials[0].estimate_us: must be at most 1e+300, not 1.7976931348623157e+308");
+  for (const auto& [seconds, written] :
+       {std::pair(1e300, "\"estimate_us\": null"), std::pair(1e294, "\"estimate_us\": 1e+300")}) {
+    StoreContents contents = some(1);
+    contents.trials[0].trial.estimate = Estimate{seconds, Limiter::dram};
+    const std::string text = exchange_text(contents);
+    EXPECT_NE(text.find(written), std::string::npos) << text;
+    const auto read = exchange_entries(text, "f.json");
+    ASSERT_TRUE(read.has_value()) << read.error().message;
+    EXPECT_EQ(exchange_text(*read), text);
+  }
   for (const char* largest : {"1e300", "9.87654321012e299"}) {
     const auto read = exchange_entries(
         with("\"high_us\": 3.0", std::string("\"high_us\": ") + largest), "f.json");
@@ -272,6 +282,14 @@ TEST(ExchangeText, DeepAndWideJsonIsRefused) {
   for (int i = 0; i < 300; ++i) wide += "\"k" + std::to_string(i) + "\": 1, ";
   EXPECT_NE(with("\"samples\"", wide + "\"samples\"").find("an object of more than 256 names"),
             std::string::npos);
+}
+
+TEST(ExchangeText, ALostQuoteIsReportedWhereItIs) {
+  std::string text = exchange_text(some(300));
+  const std::size_t end = text.find("\",\n", text.find("\"candidate\""));
+  text.erase(end, 1);
+  EXPECT_EQ(error_of(text).find("f.json: line 7, column "), 0u) << error_of(text);
+  EXPECT_NE(error_of(text).find("this is not JSON"), std::string::npos);
 }
 
 TEST(ExchangeText, NothingIsTakenFromAnInputThatFails) {
