@@ -54,6 +54,12 @@ inline constexpr std::string_view kStoreCode =
 inline constexpr std::string_view kStoreUse =
     "INSERT OR REPLACE INTO code_use(key, last_used, bytes) VALUES(?,?,?)";
 
+/// last_used, as far as it can be believed: nothing says that what is stored is a time. One further
+/// ahead than clocks differ would stay first for ever: it counts as never. Takes the latest time.
+inline constexpr std::string_view kUsed =
+    "CASE WHEN last_used BETWEEN 0 AND ? THEN last_used ELSE 0 END";
+inline constexpr std::int64_t kAheadSeconds = 86'400;
+
 inline constexpr std::string_view kStoreToolchain =
     "INSERT OR REPLACE INTO toolchains(architecture, fingerprint, last_used) VALUES(?,?,?)";
 

@@ -109,10 +109,10 @@ DbStatus SqliteCache::make_room(Database& database, const std::string& newest) {
   const std::int64_t goal = options_.code_limit - options_.code_limit / 10;
   std::vector<std::string> oldest;
   {
-    Statement all(database,
-                  "SELECT key, min(max(bytes, 0), 1 << 40) FROM code_use WHERE key<>? "
-                  "ORDER BY last_used, key");
-    all.text(newest);
+    Statement all(database, fmt::format("SELECT key, min(max(bytes, 0), 1 << 40) FROM code_use "
+                                        "WHERE key<>? ORDER BY {}, key",
+                                        kUsed));
+    all.text(newest).integer(now_seconds() + kAheadSeconds);
     DbStatus status = DbStatus::done;
     while (total > goal && (status = all.step()) == DbStatus::row) {
       oldest.push_back(all.text_at(0));

@@ -3,6 +3,8 @@
 //
 // The compilers that made the code in the store, by the name that keys of code have them under. A
 // wrong name finds nothing, so these rows carry no checksum.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "cache/rows.h"
@@ -14,12 +16,12 @@ namespace {
 /// As for the use of code: more often is not worth that writers wait for each other.
 constexpr std::int64_t kNoteSeconds = 3600;
 
-/// Nothing says that what is stored is a time. One further ahead than clocks differ would stay
-/// first for ever: it counts as never.
-constexpr std::int64_t kAheadSeconds = 86'400;
-constexpr std::string_view kByUse =
-    "SELECT fingerprint, CASE WHEN last_used BETWEEN 0 AND ? THEN last_used ELSE 0 END AS used "
-    "FROM toolchains WHERE architecture=? ORDER BY used DESC, fingerprint";
+std::string by_use() {
+  return fmt::format(
+      "SELECT fingerprint, {} AS used FROM toolchains WHERE architecture=? "
+      "ORDER BY used DESC, fingerprint",
+      kUsed);
+}
 
 std::int64_t now_seconds() { return now_milliseconds() / 1000; }
 
@@ -38,7 +40,7 @@ std::vector<std::string> SqliteCache::toolchains(const std::string& architecture
   if (db == nullptr || (read_only_ && !has_table(*db))) return found;
   DbStatus status;
   {
-    Statement all(*db, kByUse);
+    Statement all(*db, by_use());
     all.integer(now_seconds() + kAheadSeconds).text(architecture);
     while ((status = all.step()) == DbStatus::row) found.push_back(all.text_at(0));
   }
@@ -53,7 +55,7 @@ void SqliteCache::note_toolchain(const std::string& architecture, const std::str
   if (db == nullptr) return;
   DbStatus status;
   {
-    Statement first(*db, kByUse);
+    Statement first(*db, by_use());
     status = first.integer(now + kAheadSeconds).text(architecture).step();
     if (status == DbStatus::row) {
       const std::int64_t used = first.integer_at(1);

@@ -170,26 +170,46 @@ TEST_F(Damage, ToolchainsOfATimeToComeAreNotFirstForEver) {
   EXPECT_EQ(cache->take_warning(), "");
 }
 
+/// Code that does not get smaller.
+void store_big(Cache& cache, int i) {
+  Artifact artifact = artifact_no(i);
+  artifact.bytes.resize(400'000);
+  std::mt19937 random(1);
+  for (char& c : artifact.bytes) c = static_cast<char>(random());
+  cache.store_code("big-" + std::to_string(i), artifact);
+}
+
+TEST_F(Damage, CodeUsedAtATimeToComeMakesRoom) {
+  setenv("CULET_CACHE_MB", "1", 1);
+  const auto cache = must_open(path());
+  unsetenv("CULET_CACHE_MB");
+  store_big(*cache, 0);
+  store_big(*cache, 1);
+  (void)number_from(file(),
+                    "UPDATE code_use SET last_used=9223372036854775807 WHERE key='big-0';"
+                    "UPDATE code_use SET last_used=last_used+600 WHERE key='big-1'",
+                    "SELECT 1");
+  store_big(*cache, 2);
+  EXPECT_FALSE(cache->find_code("big-0").has_value());
+  EXPECT_TRUE(cache->find_code("big-1").has_value()) << "clocks may differ";
+  EXPECT_TRUE(cache->find_code("big-2").has_value());
+  EXPECT_EQ(check(*cache, kEntries), 3 * kEntries);
+  EXPECT_EQ(cache->take_warning(), "");
+}
+
 TEST_F(Damage, SizesOfCodeThatAreNone) {
   setenv("CULET_CACHE_MB", "1", 1);
   const auto cache = must_open(path());
   unsetenv("CULET_CACHE_MB");
-  const auto store = [&](int i) {
-    Artifact artifact = artifact_no(i);
-    artifact.bytes.resize(400'000);
-    std::mt19937 random(1);
-    for (char& c : artifact.bytes) c = static_cast<char>(random());
-    cache->store_code("big-" + std::to_string(i), artifact);
-  };
   // Less than nothing: there would be room for ever.
   (void)number_from(file(), "UPDATE code_use SET bytes=-9223372036854775807 - 1, last_used=1",
                     "SELECT 1");
-  for (int i = 0; i < 5; ++i) store(i);
+  for (int i = 0; i < 5; ++i) store_big(*cache, i);
   EXPECT_LE(cache->stats().code_bytes, 1'000'000);
   // More than all there is, and the sum of which no integer holds.
   (void)number_from(file(), "UPDATE code_use SET bytes=9223372036854775807, last_used=1",
                     "SELECT 1");
-  for (int i = 5; i < 8; ++i) store(i);
+  for (int i = 5; i < 8; ++i) store_big(*cache, i);
   EXPECT_LE(cache->stats().code_bytes, 1'000'000);
   EXPECT_TRUE(cache->find_code("big-7").has_value());
   EXPECT_EQ(cache->take_warning(), "");
