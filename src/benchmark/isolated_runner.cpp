@@ -24,10 +24,6 @@ using Clock = WorkerProcess::Clock;
 
 namespace {
 
-/// What our own work may take between a candidate's steps: filling operands, computing the
-/// reference. Seconds, on a machine that is not busy.
-constexpr double kOwnSeconds = 600;
-
 Clock::time_point in_seconds(double seconds) {
   return Clock::now() +
          std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -51,6 +47,8 @@ bool crashed(const tl::expected<Reply, Lost>& reply) {
 
 class WorkerHost::Impl {
  public:
+  explicit Impl(double own_seconds) : own_seconds_(own_seconds) {}
+
   Result<std::unique_ptr<TrialRunner>> make_runner(const Problem& problem, const DeviceSpec& device,
                                                    const RunnerOptions& options);
 
@@ -68,16 +66,18 @@ class WorkerHost::Impl {
 
  private:
   tl::expected<Reply, Lost> wait();
-  /// A new worker with the problem open, if there is none. Error: none can be had.
+  /// A new worker with the problem open, if there is none. Error: `io` where none can be had, or
+  /// that of send_setup().
   Result<void> ensure_open();
   /// Error: what the worker answered. Or it is gone: `io` where it was already, `unsupported` where
-  /// it died over the problem, as this process would.
+  /// it died over the problem or did not answer, as this process might.
   Result<void> send_setup();
   void lose(const std::string& why) {
     gone_ = why.empty() ? "it could not go on" : why;
     process_.reset();
   }
 
+  double own_seconds_;
   std::unique_ptr<WorkerProcess> process_;
   std::string gone_;  ///< why the last worker is; empty: there was none, or another is here
   std::function<void(const std::string&)> on_replaced_;
@@ -153,8 +153,9 @@ Result<std::unique_ptr<TrialRunner>> WorkerHost::Impl::make_runner(const Problem
   on_replaced_ = options.on_replaced;
   auto opened = open(encode(benchmark::Setup{problem, device, options}));
   if (opened) return std::make_unique<IsolatedRunner>(*this, problem, device, options);
-  // That operands do not fit is the same in any process, and so is a crash over them. No worker, or
-  // a device that this process may use and the worker may not (exclusive mode), is another matter.
+  // That operands do not fit is the same in any process, and so may be a crash over them. No
+  // worker, or a device that this process may use and the worker may not (exclusive mode), is
+  // another matter.
   const ErrorCode code = opened.error().code;
   if (code != ErrorCode::io && code != ErrorCode::device) return tl::unexpected(opened.error());
   unavailable_ = true;
@@ -182,9 +183,10 @@ Result<void> WorkerHost::Impl::send_setup() {
   }
   auto reply = wait();
   if (!reply) {
-    return fail(
-        ErrorCode::unsupported,
-        fmt::format("its worker process died while preparing operands: {}", reply.error().reason));
+    return fail(ErrorCode::unsupported,
+                fmt::format("no operands were prepared in its worker process: {}; "
+                            "--isolation none prepares them in this one",
+                            reply.error().reason));
   }
   return reply->ok;
 }
@@ -208,7 +210,7 @@ Result<void> WorkerHost::Impl::ensure_open() {
 
 /// The answer to what was sent. Where there is none, the worker is gone.
 tl::expected<Reply, Lost> WorkerHost::Impl::wait() {
-  auto deadline = in_seconds(kOwnSeconds);
+  auto deadline = in_seconds(own_seconds_);
   double limit = 0;  // of the step that runs
   bool out_of_memory = false;
   std::string message;
@@ -231,7 +233,7 @@ tl::expected<Reply, Lost> WorkerHost::Impl::wait() {
       }
       case WorkerProcess::Received::late: {
         Lost lost{Outcome::crashed,
-                  fmt::format("no answer in the {:.3g} s after it ran", kOwnSeconds)};
+                  fmt::format("killed after {:.3g} s without an answer", own_seconds_)};
         if (limit > 0) {
           lost = {Outcome::timed_out,
                   fmt::format("killed after {:.3g} s, in which it did not end", limit)};
@@ -247,7 +249,7 @@ tl::expected<Reply, Lost> WorkerHost::Impl::wait() {
       const auto seconds = benchmark::decode_step(reader);
       if (!seconds) return damaged(seconds.error());
       limit = *seconds;
-      deadline = in_seconds(limit > 0 ? limit : kOwnSeconds);
+      deadline = in_seconds(limit > 0 ? limit : own_seconds_);
     } else if (reader.kind() == MessageKind::out_of_memory) {
       out_of_memory = true;
     } else {
@@ -285,7 +287,7 @@ tl::expected<Reply, Lost> WorkerHost::Impl::ask(std::int64_t number,
   }
 }
 
-WorkerHost::WorkerHost() : impl_(std::make_unique<Impl>()) {}
+WorkerHost::WorkerHost(double own_seconds) : impl_(std::make_unique<Impl>(own_seconds)) {}
 WorkerHost::WorkerHost(WorkerHost&&) noexcept = default;
 WorkerHost& WorkerHost::operator=(WorkerHost&&) noexcept = default;
 WorkerHost::~WorkerHost() = default;

@@ -16,7 +16,12 @@ namespace culet {
 /// dies. Not thread-safe, and outlives its runners, of which there is one at a time.
 class WorkerHost {
  public:
-  WorkerHost();
+  /// What our own work may take between a candidate's steps: filling operands, computing the
+  /// reference. Seconds, on a machine that is not busy.
+  static constexpr double kOwnSeconds = 600;
+
+  WorkerHost() : WorkerHost(kOwnSeconds) {}
+  explicit WorkerHost(double own_seconds);
   WorkerHost(WorkerHost&&) noexcept;
   WorkerHost& operator=(WorkerHost&&) noexcept;
   ~WorkerHost();

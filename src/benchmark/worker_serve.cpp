@@ -166,16 +166,21 @@ class Server {
   }
 
   bool setup(MessageReader& reader) {
-    auto setup = benchmark::decode_setup(reader);
-    if (!setup) return false;
     runner_.reset();
     candidates_.clear();
+    Reply reply;
+    auto setup = benchmark::decode_setup(reader);
+    if (!setup) {  // `io`: the owner, which has them, goes on without a worker
+      reply.ok = fail(
+          ErrorCode::io,
+          fmt::format("its worker process cannot read what to run on: {}", setup.error().message));
+      return answer(reply);
+    }
     setup->options.watch = [](double seconds) { send(benchmark::encode_step(seconds)); };
     const double allowed = setup->options.max_memory_bytes > 0 ? setup->options.max_memory_bytes
                                                                : benchmark::available_memory() / 2;
     limit_memory(setup->device, allowed);
     auto runner = make_trial_runner(setup->problem, setup->device, setup->options);
-    Reply reply;
     if (runner) {
       runner_ = std::move(*runner);
     } else {

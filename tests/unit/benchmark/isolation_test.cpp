@@ -247,19 +247,45 @@ RunnerOptions small_options() {
 TEST_F(Isolation, AWorkerThatDiesOverAProblemIsThatProblemsError) {
   const Problem problem = *Problem::parse("8x8x8:f32");
   for (const auto& [fault, says] :
-       {std::pair("dies", "killed by SIGKILL"), std::pair("nonsense", "a damaged message")}) {
-    WorkerHost host;
+       {std::pair("dies", "killed by SIGKILL"), std::pair("nonsense", "a damaged message"),
+        std::pair("silent", "killed after 0.5 s without an answer")}) {
+    WorkerHost host(fault == std::string("silent") ? 0.5 : WorkerHost::kOwnSeconds);
     setenv(kWorkerFault, fault, 1);
     const auto runner = host.make_runner(problem, test_cpu(), small_options());
     unsetenv(kWorkerFault);
     // Not tried again in this process, which would go the same way.
     ASSERT_FALSE(runner) << fault;
     EXPECT_EQ(runner.error().code, ErrorCode::unsupported);
-    EXPECT_NE(runner.error().message.find(says), std::string::npos) << runner.error().message;
+    const std::string& message = runner.error().message;
+    EXPECT_EQ(message.find("no operands were prepared in its worker process: "), 0U) << message;
+    EXPECT_NE(message.find(says), std::string::npos) << message;
+    EXPECT_NE(message.find("; --isolation none prepares them in this one"), std::string::npos)
+        << message;
     EXPECT_EQ(host.take_note(), "");
     EXPECT_EQ(host.started(), 1);
     EXPECT_TRUE(host.make_runner(problem, test_cpu(), small_options()));
     EXPECT_EQ(host.started(), 2) << "the next problem has a worker";
+  }
+}
+
+/// A program may describe its device in a way that no device file may.
+TEST_F(Isolation, WhatAWorkerCannotReadIsRunInThisProcess) {
+  CULET_NEEDS_COMPILER();
+  DeviceSpec device = test_cpu();
+  device.clock_ghz = 0;
+  for (const bool has_worker : {false, true}) {
+    WorkerHost host;
+    const Problem problem = *Problem::parse("8x8x8:f32");
+    if (has_worker) {
+      ASSERT_TRUE(host.make_runner(problem, test_cpu(), small_options()));
+    }
+    auto runner = host.make_runner(problem, device, small_options());
+    ASSERT_TRUE(runner) << runner.error().message;
+    EXPECT_EQ((*runner)->verify(correct.candidate, true).outcome, Outcome::measured);
+    const std::string note = host.take_note();
+    EXPECT_EQ(note.find("candidates run in this process"), 0U) << note;
+    EXPECT_NE(note.find("clock_ghz"), std::string::npos) << note;
+    EXPECT_EQ(host.started(), 1);
   }
 }
 
