@@ -3,8 +3,11 @@
 //
 // Finishes on the CPU what a vendor's GEMM has begun: applies any epilogue to the accumulator in
 // memory.
+#include <algorithm>
+
 #include "backends/backends.h"
 #include "backends/known_keys.h"
+#include "backends/threads_key.h"
 
 namespace culet {
 
@@ -23,7 +26,7 @@ class CpuPointwiseBackend final : public Backend {
 
   std::vector<Config> configs(const Problem&, const DeviceSpec& device) const override {
     Config config;
-    config.set("threads", device.threads);
+    config.set("threads", std::max(1, device.threads));
     return {config};
   }
 
@@ -53,13 +56,15 @@ class CpuPointwiseBackend final : public Backend {
     }
     const Config known = configs(problem, device).front();
     if (auto ok = check_keys(name(), step.config, known); !ok) return tl::unexpected(ok.error());
+    const auto threads = parse_threads(name(), step.config, device, device.threads);
+    if (!threads) return tl::unexpected(threads.error());
     BuiltStep built;
     built.step = step;
     built.artifact.kind = ArtifactKind::library_call;
     built.artifact.entry = "cpu_pointwise";
     built.artifact.bytes = problem.text();
     built.artifact.toolchain = "culet";
-    built.launch.host.threads = static_cast<int>(step.config.get_int("threads", device.threads));
+    built.launch.host.threads = *threads;
     return built;
   }
 };

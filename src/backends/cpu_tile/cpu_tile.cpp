@@ -74,7 +74,7 @@ Result<TileConfig> checked(const Problem& problem, const Step& step, const Devic
     return fail(ErrorCode::unsupported, prefix + "an epilogue alone is not a GEMM");
   if (const std::string reason = refusal(problem, device); !reason.empty())
     return fail(ErrorCode::unsupported, prefix + reason);
-  auto config = TileConfig::parse(step.config);
+  auto config = TileConfig::parse(step.config, device);
   if (!config) return config;
   if (const std::string reason = cpu_tile::config_error(*config, problem, device); !reason.empty())
     return fail(ErrorCode::invalid_argument, prefix + reason);
@@ -103,7 +103,7 @@ std::vector<Config> CpuTileBackend::configs(const Problem& problem,
 
 std::optional<Features> CpuTileBackend::features(const Problem& problem, const Config& config,
                                                  const DeviceSpec& device) const {
-  auto parsed = TileConfig::parse(config);
+  auto parsed = TileConfig::parse(config, device);
   if (!parsed) return std::nullopt;
   return cpu_tile::features_of(problem, *parsed, device);
 }

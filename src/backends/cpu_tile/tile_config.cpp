@@ -10,11 +10,12 @@
 #include <array>
 #include <utility>
 
+#include "backends/threads_key.h"
+
 namespace culet::cpu_tile {
 
 namespace {
 
-constexpr std::int64_t kMostThreads = 1'000'000;            // as a device may have
 constexpr std::int64_t kMostBlock = std::int64_t{1} << 31;  // no size is larger
 
 template <typename T>
@@ -94,7 +95,7 @@ Config TileConfig::config() const {
   return out;
 }
 
-Result<TileConfig> TileConfig::parse(const Config& config) {
+Result<TileConfig> TileConfig::parse(const Config& config, const DeviceSpec& device) {
   TileConfig out;
   const std::string_view code = config.get("code");
   if (code != "jit" && code != "menu") {
@@ -116,12 +117,9 @@ Result<TileConfig> TileConfig::parse(const Config& config) {
   out.nr = static_cast<int>(tile[1]);
   out.swap = config.get_int("swap") != 0;
   out.copy_rows = config.get_int("copy") != 0;
-  const std::int64_t threads = config.get_int("threads", 1);
-  if (threads < 1 || threads > kMostThreads) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("cpu_tile: threads={}: 1..{} is expected", threads, kMostThreads));
-  }
-  out.threads = static_cast<int>(threads);
+  const auto threads = parse_threads("cpu_tile", config, device, 1);
+  if (!threads) return tl::unexpected(threads.error());
+  out.threads = *threads;
   if (!out.jit) {
     out.blocking = out.dot_products ? Blocking{}
                                     : kernel::menu_blocking(out.math, out.mr, out.nr, out.columns);
@@ -183,8 +181,6 @@ std::string config_error(const TileConfig& c, const Problem& p, const DeviceSpec
     return fmt::format("math={}: {} has none for {}", name_of(math_names(), c.math),
                        device.architecture, to_string(p.b));
   }
-  if (c.threads > std::max(device.threads, 1))
-    return fmt::format("threads={}: the device has {}", c.threads, device.threads);
   if (!c.jit && !p.epilogue.is_identity()) return "code=menu: ends in D = acc, without an epilogue";
   if (c.swap && !is_tn(p)) return "swap=1: goes with a column-major B";
   if (!c.dot_products) return tile_error(c, p, level);

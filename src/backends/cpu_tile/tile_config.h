@@ -43,7 +43,7 @@ struct TileConfig {
   HostLaunch::Split split = HostLaunch::Split::none;
 
   Config config() const;
-  static Result<TileConfig> parse(const Config& config);
+  static Result<TileConfig> parse(const Config& config, const DeviceSpec& device);
 };
 
 /// Vector lanes of 32 bits at the level a config's code is compiled for.

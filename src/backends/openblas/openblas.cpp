@@ -6,10 +6,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "backends/backends.h"
 #include "backends/known_keys.h"
+#include "backends/threads_key.h"
 #include "launch/library_steps.h"
 
 namespace culet {
@@ -57,7 +59,7 @@ class OpenBlasBackend final : public Backend {
     const bool always_one =
         problem.n == 1 || (problem.m_range.low == 1 && problem.m_range.high == 1);
     const bool sometimes_one = problem.m_range.low <= 1 && !always_one;
-    std::vector<int> threads = {device.threads};
+    std::vector<int> threads = {std::max(1, device.threads)};
     if (device.threads > 1 && problem.flops() < kSmallOperations) threads.push_back(1);
     std::vector<Config> configs;
     for (const int count : threads) {
@@ -83,13 +85,15 @@ class OpenBlasBackend final : public Backend {
     if (!openblas()) return tl::unexpected(openblas().error());
     const Config keys = Config().set("call", "").set("threads", "");
     if (auto ok = check_keys(name(), step.config, keys); !ok) return tl::unexpected(ok.error());
+    const auto threads = parse_threads(name(), step.config, device, device.threads);
+    if (!threads) return tl::unexpected(threads.error());
     BuiltStep built;
     built.step = step;
     built.artifact.kind = ArtifactKind::library_call;
     built.artifact.entry = "openblas";
     built.artifact.bytes = library_attributes(openblas()->version);
     built.artifact.toolchain = fmt::format("OpenBLAS {}", openblas()->version);
-    built.launch.host.threads = static_cast<int>(step.config.get_int("threads", device.threads));
+    built.launch.host.threads = *threads;
     return built;
   }
 };

@@ -66,5 +66,47 @@ TEST(HandWritten, NoBackendIgnoresAKey) {
   EXPECT_GE(asked, 16);
 }
 
+TEST(HandWritten, ThreadsAreThoseOfTheDevice) {
+  DeviceSpec device = find_device("cpu:1").value();
+  device.threads = 8;
+  const Problem p = problem("64x512x512:f32");
+  const Registry registry = Registry::standard();
+  int asked = 0;
+  for (const auto& backend : registry.backends()) {
+    const Part part = backend->is_epilogue_step() ? Part::epilogue : Part::all;
+    const bool asks = backend->device_kind() == device.kind &&
+                      (part == Part::epilogue || backend->supports(p, device).yes);
+    const auto configs = asks ? backend->configs(p, device) : std::vector<Config>();
+    if (configs.empty() || !configs.front().has("threads")) continue;
+    SCOPED_TRACE(std::string(backend->name()));
+    NoCompiler context;
+    Step step{std::string(backend->name()), configs.front(), part};
+    const auto build = [&](const char* threads) {
+      step.config.set("threads", threads);
+      return backend->build(p, step, device, context);
+    };
+    for (const int threads : {1, 3, 8}) {
+      const auto built = build(std::to_string(threads).c_str());
+      ASSERT_TRUE(built) << built.error().message;
+      EXPECT_EQ(built->launch.host.threads, threads);
+    }
+    for (const char* threads :
+         {"0", "-1", "9", "2147483647", "4294967298", "36893488147419103234", "all"}) {
+      const auto built = build(threads);
+      ASSERT_FALSE(built) << threads;
+      EXPECT_EQ(built.error().code, ErrorCode::invalid_argument);
+      EXPECT_EQ(built.error().message,
+                step.backend + ": threads=" + threads + ": 1..8, as the device has, is expected");
+    }
+    DeviceSpec unsaid = device;  // of a program that did not say how many
+    unsaid.threads = 0;
+    step.config = backend->configs(p, unsaid).front();
+    const auto one = backend->build(p, step, unsaid, context);
+    EXPECT_TRUE(one) << one.error().message;
+    ++asked;
+  }
+  EXPECT_GE(asked, 2);  // cpu_tile, cpu_pointwise, and openblas where it is
+}
+
 }  // namespace
 }  // namespace culet
