@@ -55,7 +55,6 @@ Result<std::vector<std::int64_t>> parse_m(std::string_view text) {
 
 /// What comes of more overflows: nanoseconds and bytes have 64 bits.
 constexpr double kMostOfAUnit = 1e9;
-constexpr int kMostTop = 1'000'000;  // as CULET_MAX_PROFILING_CONFIGS
 
 Result<double> positive(std::string_view option, const std::string& text, std::string_view unit) {
   if (text.empty()) return 0;
@@ -69,9 +68,7 @@ Result<double> positive(std::string_view option, const std::string& text, std::s
 Result<int> parse_top(const std::string& text) {
   if (text == "all") return -1;
   const auto value = number<int>(text);
-  if (!value || *value < 1 || *value > kMostTop) {
-    return bad("--top", text, "a positive number, at most 1000000, or 'all'");
-  }
+  if (!value || *value < 1) return bad("--top", text, "a number of 1..2147483647 or 'all'");
   return *value;
 }
 

@@ -129,9 +129,28 @@ TEST_F(Verbs, RankCompilesForADeviceThatIsNotHere) {
   ASSERT_EQ(result.status, 0) << result.err;
   EXPECT_NE(result.err.find("culet: compiled "), std::string::npos) << result.err;
   EXPECT_NE(result.err.find(" s of CPU time each"), std::string::npos) << result.err;
-  EXPECT_GE(result.json()["counts"]["compiled"].get<int>(), 2);
-  for (const auto& trial : result.json()["reports"][0]["trials"])
+  const auto json = result.json();
+  EXPECT_GE(json["counts"]["compiled"].get<int>(), 2);
+  for (const auto& trial : json["reports"][0]["trials"])
     EXPECT_EQ(trial["outcome"], "ranked");
+}
+
+TEST_F(Verbs, AnyPositiveTopIsTaken) {
+  const auto with = [&](const char* top) {
+    return run({"rank", "16x24x32:f32", "--device", "cpu:1", "--backends", "cpu_tile", "--format",
+                "json", "--top", top});
+  };
+  const auto left_out = [](const Ended& result) {
+    EXPECT_EQ(result.status, 0) << result.err;
+    const auto json = result.json();
+    int count = 0;
+    for (const auto& trial : json["reports"][0]["trials"])
+      count += trial["reason"].is_null() ? 0 : 1;
+    return count;
+  };
+  EXPECT_GT(left_out(with("2")), 0);
+  EXPECT_EQ(left_out(with("2147483647")), 0);
+  EXPECT_EQ(with("2147483648").status, 2);
 }
 
 TEST_F(Verbs, DryRunCountsAndTouchesNothing) {
