@@ -131,8 +131,7 @@ TEST_F(Verbs, RankCompilesForADeviceThatIsNotHere) {
   EXPECT_NE(result.err.find(" s of CPU time each"), std::string::npos) << result.err;
   const auto json = result.json();
   EXPECT_GE(json["counts"]["compiled"].get<int>(), 2);
-  for (const auto& trial : json["reports"][0]["trials"])
-    EXPECT_EQ(trial["outcome"], "ranked");
+  for (const auto& trial : json["reports"][0]["trials"]) EXPECT_EQ(trial["outcome"], "ranked");
 }
 
 TEST_F(Verbs, AnyPositiveTopIsTaken) {
