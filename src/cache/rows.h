@@ -15,6 +15,7 @@
 namespace culet {
 
 std::int64_t now_milliseconds();
+inline std::int64_t now_seconds() { return now_milliseconds() / 1000; }
 /// 2026-01-02T03:04:05Z; with_milliseconds: 2026-01-02T03:04:05.678Z.
 std::string utc(std::int64_t milliseconds, bool with_milliseconds = false);
 

@@ -24,8 +24,6 @@ constexpr std::int64_t kTouchSeconds = 3600;
 /// minutes, src/compile/host_toolchain.cpp). Who takes longer was stopped.
 constexpr std::chrono::seconds kCompilePatience{150};
 
-std::int64_t now_seconds() { return now_milliseconds() / 1000; }
-
 }  // namespace
 
 std::optional<Artifact> SqliteCache::find_code(const std::string& key) {

@@ -23,8 +23,6 @@ std::string by_use() {
       kUsed);
 }
 
-std::int64_t now_seconds() { return now_milliseconds() / 1000; }
-
 /// An earlier version's store, opened to be read, has no such table.
 bool has_table(Database& database) {
   Statement find(database, "SELECT 1 FROM sqlite_master WHERE type='table' AND name='toolchains'");
