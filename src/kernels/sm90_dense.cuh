@@ -30,6 +30,9 @@ struct DenseArguments {
   OperandPointers<Operands> operands;
   SplitWorkspace split;
   Grid grid;
+  /// Within how many lines of A (rows) and B (columns) tiles shall lie, see first_line().
+  i32 a_lines;
+  i32 b_lines;
   i32 a_batched;  ///< 0 where one A serves all batches
   i32 b_batched;
   /// What the copy engine brings for a stage: less than a full one where A has fewer rows than a
@@ -142,6 +145,27 @@ CULET_DEVICE void take_share_of_k(Piece& piece, i32 part) {
   }
 }
 
+/// The first line of a tile that would start at `wanted`. At the edge it starts earlier, so that
+/// all of it is within `lines`: a line outside of an operand takes the copy engine three times as
+/// long as one inside (H200, 2026-11-30). What is then computed twice comes out the same. Lines
+/// that are contiguous stay where they are, for they would straddle.
+template <bool Across>
+CULET_DEVICE i32 first_line(i32 wanted, i32 lines, int tile) {
+  return Across ? wanted : smaller(wanted, larger(lines - tile, 0));
+}
+/// Of the block's tile in the piece.
+template <class Config>
+CULET_DEVICE i32 first_row(const Piece& piece, const ClusterPlace& place, i32 lines) {
+  return first_line<Config::across_a>(
+      piece.first_row + (piece.tile_m * Config::cluster_m + place.m) * Config::tile_m, lines,
+      Config::tile_m);
+}
+template <class Config>
+CULET_DEVICE i32 first_column(const Piece& piece, const ClusterPlace& place, i32 lines) {
+  return first_line<Config::across_b>((piece.tile_n * Config::cluster_n + place.n) * Config::tile_n,
+                                      lines, Config::tile_n);
+}
+
 /// Named barriers; 0 is __syncthreads().
 constexpr int kConsumerBarrier = 1;  ///< and one more for each further consumer
 
@@ -167,9 +191,9 @@ CULET_DEVICE void load_share(u32 place, const TensorMap* map, u32 barrier, u16 m
   }
 }
 
-template <class Config, class Grid>
-CULET_DEVICE void produce(const TensorMap* a_map, const TensorMap* b_map, const Grid& grid,
-                          i32 a_batched, i32 b_batched, u32 stage_bytes, u32 shared,
+template <class Config, class Grid, int Operands>
+CULET_DEVICE void produce(const TensorMap* a_map, const TensorMap* b_map,
+                          const DenseArguments<Operands, Grid>& args, u32 shared,
                           const typename DenseShape<Config>::RingOfStages& ring, Piece piece) {
   using Shape = DenseShape<Config>;
   const ClusterPlace place = cluster_place<Config>();
@@ -181,20 +205,20 @@ CULET_DEVICE void produce(const TensorMap* a_map, const TensorMap* b_map, const 
         static_cast<u16>(same_column | (1 << (place.first_rank + i * Config::cluster_n + place.n)));
   }
   RingPosition<Config::stages> at;
-  const u32 pieces = grid.pieces();
+  const u32 pieces = args.grid.pieces();
   const u32 workers = gridDim.x / Shape::kClusterBlocks;
   u32 index = blockIdx.x / Shape::kClusterBlocks;
   while (index < pieces) {
     take_share_of_k<Config>(piece, place.k);
-    const i32 m = piece.first_row + (piece.tile_m * Config::cluster_m + place.m) * Config::tile_m;
-    const i32 n = (piece.tile_n * Config::cluster_n + place.n) * Config::tile_n;
-    const i32 batch_a = piece.batch * a_batched;
-    const i32 batch_b = piece.batch * b_batched;
+    const i32 m = first_row<Config>(piece, place, args.a_lines);
+    const i32 n = first_column<Config>(piece, place, args.b_lines);
+    const i32 batch_a = piece.batch * args.a_batched;
+    const i32 batch_b = piece.batch * args.b_batched;
     // In larger clusters, whose shares take more to work out, not unrolled: it would spill.
     constexpr int kUnroll = Shape::kSharers > 2 ? 1 : 4;
 #pragma unroll kUnroll
     for (i32 tile = piece.k_begin; tile < piece.k_begin + piece.k_count; ++tile) {
-      const u32 barrier = ring.acquire(at, stage_bytes);
+      const u32 barrier = ring.acquire(at, args.stage_bytes);
       const i32 k = tile * Shape::StageA::kK;
       load_share<typename Shape::StageA, Config::cluster_n, Config::across_a>(
           shared + at.stage * Shape::kABytes, a_map, barrier, same_row, place.n, k, m, batch_a);
@@ -204,7 +228,7 @@ CULET_DEVICE void produce(const TensorMap* a_map, const TensorMap* b_map, const 
       at.advance();
     }
     index += workers;
-    piece = piece_at(grid, index);
+    piece = piece_at(args.grid, index);
   }
   if constexpr (Shape::kSharers > 1) ring.drain(at);
 }
@@ -225,16 +249,16 @@ struct Turns {
   }
 };
 
-/// Tells the epilogue which tile comes: the consumer's first row in the block's is `first_row`.
+/// Tells the epilogue which tile comes: the consumer's first row in the block's is `own_row`.
 /// `free_stages`: 0, or the consumer's own part of the first stage, if no stage is needed again.
-template <class Config, class Seam>
-CULET_DEVICE void begin_tile(Seam& epilogue, const Piece& piece, i32 first_row, u32 free_stages) {
+template <class Config, class Seam, class Arguments>
+CULET_DEVICE void begin_tile(Seam& epilogue, const Arguments& args, const Piece& piece, i32 own_row,
+                             u32 free_stages) {
   const ClusterPlace place = cluster_place<Config>();
-  epilogue.begin(
-      piece.first_row + (piece.tile_m * Config::cluster_m + place.m) * Config::tile_m + first_row,
-      (piece.tile_n * Config::cluster_n + place.n) * Config::tile_n +
-          place.k * (Config::tile_n / Config::cluster_k),
-      piece.batch, piece.rows_end, DenseShape<Config>::kWideStrips ? free_stages : 0);
+  epilogue.begin(first_row<Config>(piece, place, args.a_lines) + own_row,
+                 first_column<Config>(piece, place, args.b_lines) +
+                     place.k * (Config::tile_n / Config::cluster_k),
+                 piece.batch, piece.rows_end, DenseShape<Config>::kWideStrips ? free_stages : 0);
 }
 
 template <class Config, class Seam, class Grid, int Operands>
@@ -244,8 +268,8 @@ CULET_DEVICE void consume(const DenseArguments<Operands, Grid>& args, const Tens
   using Shape = DenseShape<Config>;
   const int lane = thread % 32;
   const int barrier = kConsumerBarrier + consumer;
-  const i32 first_row = Config::pingpong ? 0 : consumer * Shape::kRows;
-  const u32 own_stage = shared + static_cast<u32>(first_row / 64) * Shape::StageA::kBlockBytes;
+  const i32 own_row = Config::pingpong ? 0 : consumer * Shape::kRows;
+  const u32 own_stage = shared + static_cast<u32>(own_row / 64) * Shape::StageA::kBlockBytes;
   const u64 a = Shape::StageA::descriptor(own_stage);
   const u64 b = Shape::StageB::descriptor(shared + Shape::kB);
   Seam epilogue(args.output, args.operands, d_map,
@@ -262,7 +286,7 @@ CULET_DEVICE void consume(const DenseArguments<Operands, Grid>& args, const Tens
     // them: else the other consumer may still multiply from one.
     const bool free =
         index + workers >= pieces && (!Config::pingpong || piece.k_count >= Config::stages);
-    begin_tile<Config>(epilogue, piece, first_row, free ? own_stage : 0);
+    begin_tile<Config>(epilogue, args, piece, own_row, free ? own_stage : 0);
   };
   for (u32 index = blockIdx.x / Shape::kClusterBlocks; index < pieces; index += workers, ++turn) {
     Piece piece = piece_at(args.grid, index);
@@ -315,8 +339,8 @@ CULET_DEVICE void consume_part(const DenseArguments<Operands, Grid>& args, const
   using Shape = DenseShape<Config>;
   using Parts = typename Shape::Parts;
   static_assert(!Config::pingpong, "all consumers work on the one tile");
-  const i32 first_row = consumer * Shape::kRows;
-  const u32 own_stage = shared + static_cast<u32>(first_row / 64) * Shape::StageA::kBlockBytes;
+  const i32 own_row = consumer * Shape::kRows;
+  const u32 own_stage = shared + static_cast<u32>(own_row / 64) * Shape::StageA::kBlockBytes;
   const u64 a = Shape::StageA::descriptor(own_stage);
   const u64 b = Shape::StageB::descriptor(shared + Shape::kB);
   Seam epilogue(args.output, args.operands, d_map,
@@ -329,13 +353,13 @@ CULET_DEVICE void consume_part(const DenseArguments<Operands, Grid>& args, const
   // Once: there are as many clusters as pieces. As a loop it is compiled like consume().
   for (u32 index = blockIdx.x / Shape::kClusterBlocks; index < pieces; index += workers) {
     Piece piece = piece_at(args.grid, index);
-    if constexpr (Shape::kRoomy) begin_tile<Config>(epilogue, piece, first_row, own_stage);
+    if constexpr (Shape::kRoomy) begin_tile<Config>(epilogue, args, piece, own_row, own_stage);
     take_share_of_k<Config>(piece, cluster_place<Config>().k);
     accumulator.run(ring, at, piece.k_count, a, b, thread % 32, [] {});
     if constexpr (!Shape::kRoomy) {
       u32 same = index;  // as in consume()
       asm volatile("" : "+r"(same), "+r"(thread));
-      begin_tile<Config>(epilogue, piece_at(args.grid, same), first_row, own_stage);
+      begin_tile<Config>(epilogue, args, piece_at(args.grid, same), own_row, own_stage);
     }
     const ClusterPlace place = cluster_place<Config>();
     const Parts parts{shared + Shape::kReceived + consumer * Parts::kBytes,
@@ -407,8 +431,7 @@ CULET_DEVICE void dense_kernel(const TensorMap* a_map, const TensorMap* b_map,
   if (warp < 4) {
     if constexpr (Shape::kMoveRegisters) give_registers<Shape::kProducerRegisters>();
     if (warp == kProducerWarp && elect_one()) {
-      produce<Config>(a_map, b_map, args.grid, args.a_batched, args.b_batched, args.stage_bytes,
-                      shared, ring, first);
+      produce<Config>(a_map, b_map, args, shared, ring, first);
     }
   } else {
     if constexpr (Shape::kMoveRegisters) take_registers<Shape::kConsumerRegisters>();

@@ -32,6 +32,7 @@ struct StreamArguments {
   i32 tiles;      ///< of rows of B, a batch entry; a multiple of Config::share
   i32 a_batched;  ///< 0 where one A serves all batches
   i32 b_batched;
+  u32 a_bytes;  ///< that the copy engine brings for a stage of A: of rows that exist, if not shared
   OperandPointers<Operands> operands;
 };
 
@@ -142,7 +143,7 @@ CULET_DEVICE void stream_b(const TensorMap* map, u32 ring, u32 full, const Strea
 /// Fills the ring of A: of blocks that share it each loads an equal part and sends it to all.
 template <class Config>
 CULET_DEVICE void stream_a(const TensorMap* map, u32 ring, u32 full, const StreamShare& share,
-                           u32 rank, i32 batch) {
+                           u32 rank, i32 batch, u32 stage_bytes) {
   using Shape = StreamShape<Config>;
   constexpr i32 kRows = Config::width / Config::share;
   const i32 row = static_cast<i32>(rank) / Config::cluster * kRows;
@@ -155,7 +156,7 @@ CULET_DEVICE void stream_a(const TensorMap* map, u32 ring, u32 full, const Strea
   for (i32 i = 0; i < share.count; ++i) {
     mbarrier_wait(full + 8 * (Config::a_stages + at.stage), at.parity ^ 1);
     const u32 barrier = full + 8 * at.stage;
-    mbarrier_arrive_expect(barrier, Shape::kStageA);
+    mbarrier_arrive_expect(barrier, stage_bytes);
     const u32 stage = ring + static_cast<u32>(at.stage) * Shape::kStageA + row * 128;
 #pragma unroll
     for (int box = 0; box < Config::boxes; ++box) {
@@ -535,7 +536,7 @@ CULET_DEVICE void stream_kernel(const TensorMap* a_map, const TensorMap* b_map,
       wait_for_earlier_kernels();
       let_later_kernels_start();
       stream_a<Config>(a_map, shared + Shape::kA, shared + Shape::kBarriersA, share, rank,
-                       batch * args.a_batched);
+                       batch * args.a_batched, args.a_bytes);
     }
     __syncwarp();
   } else {

@@ -217,7 +217,9 @@ TEST(Sm90DenseKernelSeams, TwoGroupsOfRows) {
        "{tiles_n, k_tiles, group, m, Config::tile_m * Config::cluster_m}"},
       {"DenseArguments<Epilogue::Operands::count> args",
        "DenseArguments<Epilogue::Operands::count, RaggedGrid> args"},
-      {"{d, ldd, stride_d, m, n}", "{d, ldd, 0, m, n}"}};
+      {"{d, ldd, stride_d, m, n}", "{d, ldd, 0, m, n}"},
+      // Tiles at the edge must not start in the other group.
+      {"a_lines, b_lines,\n      a_batched", "0x7FFFFFFF, b_lines,\n      a_batched"}};
   for (const char* config : kConfigs) {
     SCOPED_TRACE(config);
     const Plan plan = probe(p, config, kRaggedGrid, edits);

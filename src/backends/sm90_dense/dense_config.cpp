@@ -281,11 +281,17 @@ int fitting_stages(const DenseConfig& config, const StorePath& store, const Devi
 }
 
 int row_box(const DenseConfig& config, const Problem& problem) {
-  if (!rows_along_k(config, problem)) return config.tile_m / config.cluster_n;
   const std::int64_t rows = rows_of(config, problem, problem.m_range.high);
-  const std::int64_t eights = std::max<std::int64_t>((rows + 7) / 8 * 8, 8);
-  const int full = config.tile_m / config.cluster_n;
-  return config.cluster_n == 1 && eights < full ? static_cast<int>(eights) : full;
+  const std::int64_t full = config.tile_m / config.cluster_n;
+  const bool whole = config.cluster_n > 1 || !rows_along_k(config, problem);
+  return static_cast<int>(whole ? full : std::clamp<std::int64_t>(rows, 1, full));
+}
+
+int column_box(const DenseConfig& config, const Problem& problem) {
+  const std::int64_t columns = columns_of(config, problem, problem.m_range.high);
+  const std::int64_t full = ceil_div(config.tile_n / 8, config.cluster_m) * 8;
+  const bool whole = config.cluster_m > 1 || !columns_along_k(config, problem);
+  return static_cast<int>(whole ? full : std::clamp<std::int64_t>(columns, 1, full));
 }
 
 namespace {
@@ -308,10 +314,6 @@ std::string layout_error(const DenseConfig& config, const Problem& problem) {
 }
 
 }  // namespace
-
-int column_box(const DenseConfig& config) {
-  return static_cast<int>(ceil_div(config.tile_n / 8, config.cluster_m)) * 8;
-}
 
 std::string config_error(const DenseConfig& config, const Problem& problem,
                          const DeviceSpec& device) {

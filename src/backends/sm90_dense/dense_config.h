@@ -104,13 +104,13 @@ int fitting_stages(const DenseConfig& config, const StorePath& store, const Devi
                    int cap);
 
 /// Rows that are loaded at once. Where there are fewer than a tile's, only those: filling rows
-/// beyond the edge with zeros takes the copy engine as long as loading them (16x4096x4096 in 64x32
+/// beyond the edge with zeros takes the copy engine longer than loading them (16x4096x4096 in 64x32
 /// tiles on an H200: 20.5 us with full boxes, 15.9 without).
 int row_box(const DenseConfig& config, const Problem& problem);
 
-/// Columns that one block of a cluster loads for all that share them: whole eights, so shares
+/// Columns that are loaded at once, likewise. Shares of a cluster's blocks are whole eights, and
 /// may overlap.
-int column_box(const DenseConfig& config);
+int column_box(const DenseConfig& config, const Problem& problem);
 
 /// Why a configuration cannot run the problem; empty if it can.
 std::string config_error(const DenseConfig& config, const Problem& problem,

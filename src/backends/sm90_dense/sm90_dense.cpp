@@ -51,13 +51,12 @@ std::string entry_point(const DenseConfig& c, const Problem& p) {
       "{}(const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map,\n"
       "   {}void* d, i64 ldd, i64 stride_d, i32 m, i32 n, u32* counters, float* partials,\n"
       "   i32 tiles_m, i32 tiles_n, i32 batch, i32 splits, i32 k_tiles, i32 group, i32 along_n,\n"
-      "   i32 a_batched, i32 b_batched, i32 stage_bytes{}) {{\n"
+      "   i32 a_lines, i32 b_lines, i32 a_batched, i32 b_batched, i32 stage_bytes{}) {{\n"
       "  extern __shared__ __align__(1024) u8 shared[];\n"
       "  const DenseArguments<Epilogue::Operands::count> args = {{\n"
       "      {{d, ldd, stride_d, m, n}}, {}, {{counters, partials}},\n"
-      "      {{tiles_m, tiles_n, batch, splits, k_tiles, group, along_n != 0}}, a_batched, "
-      "b_batched,\n"
-      "      static_cast<u32>(stage_bytes)}};\n"
+      "      {{tiles_m, tiles_n, batch, splits, k_tiles, group, along_n != 0}}, a_lines, b_lines,\n"
+      "      a_batched, b_batched, static_cast<u32>(stage_bytes)}};\n"
       "  dense_kernel<Config, Epilogue{}>(&a_map, &b_map, {}, args, shared);\n"
       "}}\n",
       kEntry, tma ? "const __grid_constant__ TensorMap d_map, " : "",
@@ -117,6 +116,18 @@ MValue tiles_along_m(const DenseConfig& c, std::int64_t factor, std::int64_t mos
   return MValue::tiles_of_m(rows, factor, most);
 }
 
+/// Within how many of an operand's lines its tiles shall lie (first_line() in sm90_dense.cuh): all,
+/// but tiles of n begin at multiples of eight. No bound, so that tiles do not overlap, where C may
+/// be D.
+MValue lines_for_tiles(Operand operand, const Problem& p) {
+  const auto& operands = p.epilogue.operands();
+  const bool any_full = std::any_of(operands.begin(), operands.end(), [](const auto& other) {
+    return other.index == EpilogueIndex::full;
+  });
+  if (any_full) return INT32_MAX;
+  return operand == Operand::a ? MValue::times_m(1) : MValue((p.n + 7) / 8 * 8);
+}
+
 /// Counters first, which stay zero between runs, then the parts of all tiles.
 void add_workspace(const DenseConfig& c, const Problem& p, const DeviceSpec& device,
                    LaunchSpec* spec) {
@@ -151,7 +162,7 @@ LaunchSpec launch_of(const DenseConfig& c, const Problem& p, const DeviceSpec& d
   const Operand columns = c.turned ? Operand::a : Operand::b;
   args.push_back(LaunchArg::tensor_map(input_map(rows, p, row_box(c, p), c.tile_m, c.cluster_n)));
   args.push_back(
-      LaunchArg::tensor_map(input_map(columns, p, column_box(c), c.tile_n, c.cluster_m)));
+      LaunchArg::tensor_map(input_map(columns, p, column_box(c, p), c.tile_n, c.cluster_m)));
   if (store.tma) args.push_back(LaunchArg::tensor_map(output_map(c, p, slabs.columns)));
   args.push_back(LaunchArg::pointer(Operand::d));
   args.push_back(LaunchArg::i64(p.ldd));
@@ -164,15 +175,19 @@ LaunchSpec launch_of(const DenseConfig& c, const Problem& p, const DeviceSpec& d
   const LaunchArg along_n = LaunchArg::i32(tiles_along_n);
   args.push_back(c.turned ? along_n : along_m);
   args.push_back(c.turned ? along_m : along_n);
-  const int loaded_columns = columns_along_k(c, p) ? column_box(c) * c.cluster_m : c.tile_n;
+  const int loaded_columns = columns_along_k(c, p) ? column_box(c, p) * c.cluster_m : c.tile_n;
   const std::int64_t stage_bytes =
       std::int64_t{128} * (row_box(c, p) * c.cluster_n + loaded_columns);
   const bool rows_batched = (c.turned ? p.stride_b : p.stride_a) != 0;
   const bool columns_batched = (c.turned ? p.stride_a : p.stride_b) != 0;
+  for (const std::int64_t value : {p.batch, std::int64_t{c.splits}, grid.k_tiles,
+                                   std::int64_t{c.group}, std::int64_t{c.along_n}}) {
+    args.push_back(LaunchArg::i32(value));
+  }
+  args.push_back(LaunchArg::i32(lines_for_tiles(rows, p)));
+  args.push_back(LaunchArg::i32(lines_for_tiles(columns, p)));
   for (const std::int64_t value :
-       {p.batch, std::int64_t{c.splits}, grid.k_tiles, std::int64_t{c.group},
-        std::int64_t{c.along_n}, std::int64_t{rows_batched}, std::int64_t{columns_batched},
-        stage_bytes}) {
+       {std::int64_t{rows_batched}, std::int64_t{columns_batched}, stage_bytes}) {
     args.push_back(LaunchArg::i32(value));
   }
   add_epilogue_arguments(p.epilogue, &spec);
@@ -187,7 +202,7 @@ std::optional<Features> features_of(const DenseConfig& c, const Problem& p,
 class Sm90Dense final : public GemmFamily<DenseConfig> {
  public:
   std::string_view name() const override { return "sm90_dense"; }
-  std::string version() const override { return "2"; }
+  std::string version() const override { return "3"; }
 
  private:
   std::string why_not(const Problem& problem, const DeviceSpec& device) const override {

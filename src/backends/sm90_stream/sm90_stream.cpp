@@ -5,6 +5,8 @@
 // (src/kernels/sm90_stream.cuh).
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "backends/backends.h"
 #include "backends/gemm_family.h"
 #include "backends/k_major.h"
@@ -48,10 +50,10 @@ std::string entry_point(const StreamConfig& c, const Problem& p) {
       "extern \"C\" __global__ void __launch_bounds__(StreamShape<Config>::kThreads)\n"
       "{}(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, void* d, i64 "
       "ldd, i64 stride_d,\n"
-      "    i32 m, i32 n, i32 k, i32 tiles, i32 a_batched, i32 b_batched{}) {{\n"
+      "    i32 m, i32 n, i32 k, i32 tiles, i32 a_batched, i32 b_batched, i32 a_bytes{}) {{\n"
       "  extern __shared__ __align__(1024) char shared[];\n"
-      "  const StreamArguments<{}> args{{d, ldd, stride_d, m, n, k, tiles, a_batched, b_batched, "
-      "{}}};\n"
+      "  const StreamArguments<{}> args{{d, ldd, stride_d, m, n, k, tiles, a_batched, b_batched,\n"
+      "      static_cast<u32>(a_bytes), {}}};\n"
       "  stream_kernel<Config, Epilogue>(&a, &b, args, shared);\n}}\n",
       StreamShape(c, p).shared_bytes(), kEntry, cuda_epilogue_parameters(p.epilogue),
       p.epilogue.operands().size(), cuda_epilogue_pointers(p.epilogue));
@@ -91,14 +93,19 @@ LaunchSpec launch_of(const StreamConfig& c, const Problem& p) {
   spec.cluster[0] = static_cast<std::uint32_t>(c.cluster * c.share);
   spec.shared_bytes = static_cast<std::uint32_t>(shape.shared_bytes());
   spec.pdl = true;
-  spec.args = {LaunchArg::tensor_map(map_of(p, Operand::a, shape.width / c.share)),
+  // Rows behind the last one are not asked for: they take the copy engine longer than others, and
+  // what stands in their place is never stored. A sharer's part may have none that exist.
+  const std::int64_t a_rows =
+      c.share == 1 ? std::min<std::int64_t>(shape.width, p.m_range.high) : shape.width / c.share;
+  const std::int64_t a_bytes = a_rows * c.share * c.boxes * 128;
+  spec.args = {LaunchArg::tensor_map(map_of(p, Operand::a, a_rows)),
                LaunchArg::tensor_map(map_of(p, Operand::b, c.rows)),
                LaunchArg::pointer(Operand::d),
                LaunchArg::i64(p.ldd),
                LaunchArg::i64(p.stride_d),
                LaunchArg::i32(MValue::times_m(1))};
   for (const std::int64_t value :
-       {p.n, p.k, tiles, std::int64_t{a_batched}, std::int64_t{b_batched}}) {
+       {p.n, p.k, tiles, std::int64_t{a_batched}, std::int64_t{b_batched}, a_bytes}) {
     spec.args.push_back(LaunchArg::i32(value));
   }
   add_epilogue_arguments(p.epilogue, &spec);
@@ -110,7 +117,7 @@ LaunchSpec launch_of(const StreamConfig& c, const Problem& p) {
 class Sm90Stream final : public GemmFamily<StreamConfig> {
  public:
   std::string_view name() const override { return "sm90_stream"; }
-  std::string version() const override { return "5"; }
+  std::string version() const override { return "6"; }
 
  private:
   std::string why_not(const Problem& problem, const DeviceSpec& device) const override {
