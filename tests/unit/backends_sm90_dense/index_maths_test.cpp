@@ -5,9 +5,11 @@
 // schedules.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
+#include <vector>
 
 #include "kernels/pipeline_position.cuh"
 #include "kernels/scheduler.cuh"
@@ -151,6 +153,33 @@ TEST(Scheduler, CoversEveryTileAndEveryKOnce) {
       }
     }
   }
+}
+
+TEST(Scheduler, TilesAtTheEdgeLieWithinTheOperand) {
+  for (const int tile : {16, 64, 104, 192}) {
+    for (i32 lines = 1; lines < 700; ++lines) {
+      std::vector<int> computed(static_cast<std::size_t>(lines), 0);
+      // One tile more than are needed, as the last cluster may have.
+      for (i32 wanted = 0; wanted < lines + tile; wanted += tile) {
+        const i32 first = first_line<false>(wanted, lines, tile);
+        ASSERT_GE(first, 0);
+        if (wanted + tile <= lines) {
+          ASSERT_EQ(first, wanted) << "tiles inside stay where they are";
+        }
+        if (lines >= tile) {
+          ASSERT_LE(first + tile, lines) << wanted << " of " << lines;
+        }
+        for (i32 line = first; line < std::min(first + tile, lines); ++line) {
+          ++computed[static_cast<std::size_t>(line)];
+        }
+        // Bounds of whole eights, which D's columns have: so do the tiles.
+        ASSERT_EQ(first_line<false>(wanted, (lines + 7) / 8 * 8, tile) % 8, 0);
+        ASSERT_EQ(first_line<true>(wanted, lines, tile), wanted);
+      }
+      ASSERT_EQ(std::count(computed.begin(), computed.end(), 0), 0) << lines << " by " << tile;
+    }
+  }
+  EXPECT_EQ(first_line<false>(640, 0x7FFFFFFF, 64), 640) << "no bound";
 }
 
 TEST(Scheduler, BandsShareOperands) {
