@@ -3,7 +3,10 @@
 //
 // Seam 3 of 3: from accumulators to D. A consumer warpgroup calls begin() for an output tile,
 // visit() for each of its blocks of 64 rows, and end() once after its last tile; whatever the block
-// computes passes here exactly once, after any split of k has been summed.
+// computes passes here exactly once, after any split of k has been summed. Tiles at the edge of D
+// may share elements with their neighbours (first_line() in scheduler.cuh), which then pass in both
+// blocks with the same value: an epilogue that adds over rows or columns has to ask for tiles that
+// do not. Rows and columns that D does not have hold anything.
 //
 // D leaves by one of two ways. Where D's rows allow it (whole 16-byte pieces) a block is written to
 // shared memory in slabs of columns, in the copy engine's swizzle, and the copy engine stores them,

@@ -83,8 +83,9 @@ CULET_HD constexpr Piece piece_at(const TileGrid& grid, u32 index) {
 
 /// The first line of a tile that would start at `wanted`. At the edge it starts earlier, so that
 /// all of it is within `lines`: a line outside of an operand takes the copy engine three times as
-/// long as one inside (H200, 2026-11-30). What is then computed twice comes out the same. Lines
-/// that are contiguous stay where they are, for they would straddle.
+/// long as one inside (H200, 2026-11-30). What is then computed twice has to come out the
+/// same, whichever place in a tile it has. Lines that are contiguous stay where they are, for they
+/// would straddle.
 template <bool Across>
 CULET_HD constexpr i32 first_line(i32 wanted, i32 lines, int tile) {
   return Across ? wanted : smaller(wanted, larger(lines - tile, 0));

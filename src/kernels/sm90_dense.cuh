@@ -35,9 +35,9 @@ struct DenseArguments {
   i32 b_lines;
   i32 a_batched;  ///< 0 where one A serves all batches
   i32 b_batched;
-  /// What the copy engine brings for a stage: less than a full one where A has fewer rows than a
-  /// tile and is read in boxes of as many (the rows then missing hold anything; so do their
-  /// results, which are not stored), more where shares of a tile overlap.
+  /// What the copy engine brings for a stage: less than a full one where A has fewer rows or B
+  /// fewer columns than a tile and is read in boxes of as many (what then is missing holds
+  /// anything; so do its results, which are not stored), more where shares of a tile overlap.
   u32 stage_bytes;
 };
 

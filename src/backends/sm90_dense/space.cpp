@@ -184,6 +184,7 @@ std::vector<DenseConfig> space(const Problem& problem, const DeviceSpec& device)
       // A that does not fill a tile is read in a smaller box, and is no burden to share.
       if (columns <= std::int64_t{shape.tile_n} * (cluster_n - 1)) continue;
       if (cluster_n > 1 && rows < shape.tile_m) continue;
+      if (cluster_m > 1 && columns + 8 <= shape.tile_n) continue;
       for (const int occupancy : {1, 2}) {
         // Two blocks a multiprocessor: for small tiles, one stores while the other multiplies.
         if (occupancy == 2 && (shape.tile_m > 64 || shape.tile_n > 128 || shape.pingpong)) continue;

@@ -134,6 +134,10 @@ std::string config_error(const StreamConfig& c, const Problem& p, const DeviceSp
     return fmt::format("cluster={}: k={} has fewer stages", c.cluster, p.k);
   }
   if (tiles_of(c, p) * p.batch * c.cluster > INT32_MAX) return "more than 2^31 blocks";
+  // The kernel adds a store's elements to a row's number before it compares with n.
+  if (tiles_of(c, p) * c.rows > INT32_MAX - 8) {
+    return fmt::format("rows={}: the last tile ends beyond 2^31", c.rows);
+  }
   return {};
 }
 

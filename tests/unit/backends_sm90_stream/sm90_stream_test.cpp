@@ -117,6 +117,30 @@ TEST(Sm90Stream, MoreRowsThanAnyGridHasHaveNoConfiguration) {
   EXPECT_TRUE(sm90_stream::space(p, h200()).empty());
 }
 
+// A barrier that expects other bytes than its boxes bring waits for ever.
+TEST(Sm90Stream, ExpectsTheBytesThatItsBoxesBring) {
+  const auto backend = make_sm90_stream_backend();
+  const auto& family = dynamic_cast<const KernelFamily&>(*backend);
+  for (const char* text : {"1x4096x4096:bf16", "17x2112x7168:bf16", "100x520x1040:e4m3",
+                           "5x64x4096x3:bf16", "9x1000x1008:s8:m=1..33"}) {
+    const Problem p = parse(text);
+    for (const StreamConfig& c : sm90_stream::space(p, h200())) {
+      const auto spec = family.launch(p, {"sm90_stream", c.config(), Part::all}, h200());
+      ASSERT_TRUE(spec) << spec.error().message;
+      const TensorMapSpec& a = spec->args[0].map;
+      EXPECT_EQ(spec->args.back().value.at(p.m), 128 * a.box[1] * c.boxes * c.share)
+          << text << " " << c.config().text();
+      EXPECT_GE(a.box[1] * c.share, p.m_range.high);
+    }
+  }
+}
+
+TEST(Sm90Stream, CoordinatesStayWithin32Bits) {
+  const auto backend = make_sm90_stream_backend();
+  EXPECT_TRUE(backend->configs(parse("7x2147483640x64:bf16"), h200()).empty());
+  EXPECT_FALSE(backend->configs(parse("7x2000000000x64:bf16"), h200()).empty());
+}
+
 TEST(Sm90Stream, IntegersHaveOnlyTheWidthsOfTheirInstruction) {
   const DeviceSpec device = h200();
   for (const char* text : {"40x4096x4096:s8", "72x6144x4096:u8", "24x4096x4096:s8"}) {
