@@ -74,6 +74,16 @@ TEST(Backends, PassVerification) {
   }
 }
 
+TEST(Backends, MoreThan2To31ElementsPassVerification) {
+  CULET_NEEDS_GPU();
+  const auto context = take(cuda::Context::enter(gpu()->ordinal));
+  // Of D, of A, of B, and of all batch entries together.
+  for (const std::string text : {"65536x33024x64:bf16", "66048x64x32768:bf16",
+                                 "16x66048x32768:bf16", "64x64x64x540000:bf16"}) {
+    verify_backends(text);
+  }
+}
+
 TEST(Backends, EpiloguesPassVerification) {
   CULET_NEEDS_GPU();
   const auto context = take(cuda::Context::enter(gpu()->ordinal));

@@ -187,7 +187,8 @@ inline void check_shifted(const std::string& text, const std::string& backend,
   gemm.host.compare_untouched(result);
 }
 
-/// Random 16-bit operands whose sums do round, so that any change of order would show.
+/// Random 16-bit operands whose sums do round, so that any change of order would show; the same in
+/// each of 20 launches and 100 replays of a graph.
 inline void check_repeatable(const std::string& text, const std::string& backend,
                              const std::string& config) {
   SCOPED_TRACE(text + " " + config);
@@ -212,10 +213,16 @@ inline void check_repeatable(const std::string& text, const std::string& backend
   arguments.b = b.data();
   arguments.d = d.data();
   arguments.workspace = scratch.data();
+  const auto stream = take(cuda::Stream::create());
+  const auto graph = take(cuda::Graph::capture(stream.get(), [&] {
+    return plan->run(arguments, {stream.get(), false});
+  }));
   std::string first;
-  for (int run = 0; run < 20; ++run) {
+  // The first twenty are ordinary launches, the rest replays of a graph.
+  for (int run = 0; run < 120; ++run) {
     ASSERT_TRUE(d.fill(0xff));
-    ASSERT_TRUE(plan->run(arguments));
+    ASSERT_TRUE(cuda::synchronize());
+    ASSERT_TRUE(run < 20 ? plan->run(arguments) : graph.launch(stream.get()));
     ASSERT_TRUE(cuda::synchronize());
     std::string bits(static_cast<std::size_t>(size), '\0');
     ASSERT_TRUE(d.download(bits.data(), size));
