@@ -26,6 +26,15 @@ def candidate_text(steps):
     return " + ".join(parts)
 
 
+def geometric_mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def default_us(chosen):
+    """Time of the vendor's first choice, of a report's "chosen"; None where there is no vendor plan."""
+    return chosen["vs_default"] * chosen["median_us"] if chosen["vs_default"] else None
+
+
 def bench(culet, problem, candidate, device):
     command = [culet, "bench", problem, "--candidate", candidate, "--device", device, "--cache", "none", "--format", "json"]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -70,8 +79,8 @@ def main():
             alone += 1
             continue
         best = min(vendors, key=lambda trial: trial["median_us"])
-        default_us = again["chosen"]["vs_default"] * again["chosen"]["median_us"]
-        plans = {"default": min(vendors, key=lambda trial: abs(trial["median_us"] - default_us)), "best": best}
+        first_us = default_us(again["chosen"])
+        plans = {"default": min(vendors, key=lambda trial: abs(trial["median_us"] - first_us)), "best": best}
         for name, plan in plans.items():
             ratios[name].append(plan["median_us"] / mine["median_us"])
         other = plans[args.against]
@@ -83,8 +92,7 @@ def main():
               f"{wanted.split('{')[0]}{'  SLOWER' if is_slower else ''}", flush=True)
     for name, values in ratios.items():
         if values:
-            print(f"{len(values)} problems against the vendor's {name}: geometric mean {math.exp(sum(map(math.log, values)) / len(values)):.3f}x, "
-                  f"worst {min(values):.3f}x")
+            print(f"{len(values)} problems against the vendor's {name}: geometric mean {geometric_mean(values):.3f}x, worst {min(values):.3f}x")
     print(f"{len(slower)} slower than the vendor's {args.against} beyond {args.slack:.0%} and the intervals, or not timed again; {alone} without a vendor's plan")
     return 7 if slower else 0
 

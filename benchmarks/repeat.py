@@ -190,6 +190,12 @@ def document_of(args, runs, choices, ratios):
     }
 
 
+def refuse_unwritable(parser, path):
+    """Ends in a usage error if `path` is given and cannot be written: better known now than after all runs."""
+    if path and (os.path.isdir(path) or not os.access(os.path.dirname(path) or ".", os.W_OK)):
+        parser.error(f"--output: '{path}' cannot be written")
+
+
 def parse(argv):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("problems", nargs="*", metavar="PROBLEM")
@@ -212,8 +218,7 @@ def parse(argv):
         parser.error("--runs: at least 2; --races: at least 1")
     if not 0 <= args.slack < 1 or args.budget < 0:
         parser.error("--slack: 0 to 1; --budget: seconds")
-    if args.output and (os.path.isdir(args.output) or not os.access(os.path.dirname(args.output) or ".", os.W_OK)):
-        parser.error(f"--output: '{args.output}' cannot be written")  # better known now than after all runs
+    refuse_unwritable(parser, args.output)
     if not args.problems and not args.shapes:
         parser.error("which problems? --shapes FILE or PROBLEM...")
     return args
