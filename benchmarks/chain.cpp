@@ -17,10 +17,10 @@
 // prints a line of JSON for each problem. Ratios above 1: culet's chain is the faster one.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <string>
 #include <vector>
 
+#include "common.h"
 #include "cuda_memory.h"
 #include "culet/culet.h"
 
@@ -50,27 +50,11 @@ T must(culet::Result<T> result) {
   return std::move(*result);
 }
 
-float from_bf16(std::uint16_t bits) {
-  const std::uint32_t word = static_cast<std::uint32_t>(bits) << 16;
-  float value;
-  std::memcpy(&value, &word, sizeof value);
-  return value;
-}
-
-std::uint16_t to_bf16(float value) {
-  std::uint32_t word;
-  std::memcpy(&word, &value, sizeof word);
-  return static_cast<std::uint16_t>((word + 0x7FFF + ((word >> 16) & 1)) >> 16);
-}
-
 /// `count` numbers of variance `variance`, evenly distributed.
 std::vector<std::uint16_t> random_values(std::size_t count, double variance, std::uint64_t seed) {
-  const auto scale = static_cast<float>(std::sqrt(3 * variance) / 2147483648.0);
+  bench::Random random(variance, seed);
   std::vector<std::uint16_t> values(count);
-  for (std::uint16_t& value : values) {
-    seed = seed * 6364136223846793005ull + 1442695040888963407ull;
-    value = to_bf16(scale * static_cast<float>(static_cast<std::int32_t>(seed >> 32)));
-  }
+  for (std::uint16_t& value : values) value = bench::to_bf16(random.next());
   return values;
 }
 
@@ -131,7 +115,8 @@ class Chain {
       for (std::int64_t row = 0; row < p_.m; ++row) {
         for (std::int64_t n = 0; n < p_.n; ++n) {
           const auto at = static_cast<std::size_t>(row * p_.ldd + n);
-          const double want = from_bf16(exact[at]), difference = from_bf16(got[at]) - want;
+          const double want = bench::from_bf16(exact[at]);
+          const double difference = bench::from_bf16(got[at]) - want;
           const double rounding = std::max(std::fabs(want), 1.0 / 16) / 256;
           worst =
               std::max(worst, std::isfinite(difference) ? std::fabs(difference) / rounding : 1e9);

@@ -49,7 +49,8 @@ inline void* open_device(int ordinal) {
   return stream;
 }
 
-/// Device memory.
+/// Device memory. What upload() and fill() write is there when they return: a stream of
+/// open_device() does not wait for them.
 class Memory {
  public:
   explicit Memory(std::size_t bytes) : bytes_(bytes) {
@@ -65,13 +66,19 @@ class Memory {
   std::size_t bytes() const { return bytes_; }
   void upload(const void* from, std::size_t bytes) const {
     driver().call("cuMemcpyHtoD_v2", address_, from, bytes);
+    wait();
   }
   void download(void* to, std::size_t bytes) const {
     driver().call("cuMemcpyDtoH_v2", to, address_, bytes);
   }
-  void fill(unsigned char value) const { driver().call("cuMemsetD8_v2", address_, value, bytes_); }
+  void fill(unsigned char value) const {
+    driver().call("cuMemsetD8_v2", address_, value, bytes_);
+    wait();
+  }
 
  private:
+  static void wait() { driver().call("cuStreamSynchronize", static_cast<void*>(nullptr)); }
+
   std::uint64_t address_ = 0;
   std::size_t bytes_ = 0;
 };

@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "common.h"
 #include "cuda_memory.h"
 #include "culet/culet.h"
 
@@ -279,17 +280,11 @@ std::vector<std::string> run_child(std::vector<std::string> arguments) {
   return lines;
 }
 
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
-  return out + "\"";
-}
-
 void report(const std::vector<std::string>& made, const Options& options,
             const std::vector<std::pair<std::string, std::vector<double>>>& times) {
   std::printf("{\"problem\": %s, \"candidate\": %s, \"device\": %s, \"runs\": %d, \"fill\": %d",
-              quoted(made[0]).c_str(), quoted(made[1]).c_str(), quoted(made[2]).c_str(),
-              options.runs, options.fill);
+              bench::quoted(made[0]).c_str(), bench::quoted(made[1]).c_str(),
+              bench::quoted(made[2]).c_str(), options.runs, options.fill);
   for (auto [name, values] : times) {
     std::sort(values.begin(), values.end());
     std::printf(", \"%s_ms\": [%.3f, %.3f, %.3f]", name.c_str(), values[values.size() / 2],

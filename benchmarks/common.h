@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// What several benchmarks need on any device: numbers as operands hold them, and JSON's strings.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+namespace bench {
+
+inline float from_bf16(std::uint16_t bits) {
+  const std::uint32_t word = static_cast<std::uint32_t>(bits) << 16;
+  float value;
+  std::memcpy(&value, &word, sizeof value);
+  return value;
+}
+
+inline std::uint16_t to_bf16(float value) {
+  std::uint32_t word;
+  std::memcpy(&word, &value, sizeof word);
+  return static_cast<std::uint16_t>((word + 0x7FFF + ((word >> 16) & 1)) >> 16);
+}
+
+/// Numbers of variance `variance`, evenly distributed.
+class Random {
+ public:
+  Random(double variance, std::uint64_t seed)
+      : scale_(static_cast<float>(std::sqrt(3 * variance) / 2147483648.0)), state_(seed) {}
+  float next() {
+    state_ = state_ * 6364136223846793005ull + 1442695040888963407ull;
+    return scale_ * static_cast<float>(static_cast<std::int32_t>(state_ >> 32));
+  }
+
+ private:
+  float scale_;
+  std::uint64_t state_;
+};
+
+inline std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
+  return out + "\"";
+}
+
+}  // namespace bench
