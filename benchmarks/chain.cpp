@@ -23,32 +23,17 @@
 #include "common.h"
 #include "cuda_memory.h"
 #include "culet/culet.h"
+#include "decode_options.h"
 
 namespace {
 
+using bench::must;
+using bench::stop;
 using culet::Plan;
 using culet::Problem;
 
 constexpr double kRotateBytes = 1e9;
 constexpr int kFewestLayers = 8, kMostLayers = 200;
-
-struct Options {
-  int candidates = 8;
-  int rounds = 11;
-  std::vector<std::int64_t> m;
-  std::vector<Problem> problems;
-};
-
-[[noreturn]] void stop(const std::string& message, int status) {
-  std::fprintf(stderr, "bench_chain: %s\n", message.c_str());
-  std::exit(status);
-}
-
-template <typename T>
-T must(culet::Result<T> result) {
-  if (!result) stop(result.error().message + " " + result.error().detail, 5);
-  return std::move(*result);
-}
 
 /// `count` numbers of variance `variance`, evenly distributed.
 std::vector<std::uint16_t> random_values(std::size_t count, double variance, std::uint64_t seed) {
@@ -199,7 +184,8 @@ std::vector<Entry> entries_of(const culet::TuneReport& report, culet::Tuner& tun
   return entries;
 }
 
-void measure(const Problem& problem, culet::Tuner& tuner, void* stream, const Options& options) {
+void measure(const Problem& problem, culet::Tuner& tuner, void* stream,
+             const bench::DecodeOptions& options) {
   const Problem p = chained(problem);
   const culet::TuneReport report = must(tuner.tune(p));
   Chain chain(p, stream);
@@ -238,45 +224,10 @@ void measure(const Problem& problem, culet::Tuner& tuner, void* stream, const Op
   std::fflush(stdout);
 }
 
-std::vector<std::int64_t> numbers(const std::string& text) {
-  std::vector<std::int64_t> all;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    all.push_back(std::atoll(text.substr(at, end - at).c_str()));
-    at = end + 1;
-  }
-  return all;
-}
-
-Options parse(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    const bool has_value = word.rfind("--", 0) == 0;
-    if (has_value && i + 1 == argc) stop(word + " wants a value", 2);
-    const std::string value = has_value ? argv[++i] : "";
-    if (word == "--candidates") {
-      options.candidates = std::atoi(value.c_str());
-    } else if (word == "--rounds") {
-      options.rounds = std::max(1, std::atoi(value.c_str()));
-    } else if (word == "--m") {
-      options.m = numbers(value);
-    } else if (word == "--shapes") {
-      for (const Problem& p : must(culet::read_shapes(value))) options.problems.push_back(p);
-    } else if (has_value) {
-      stop("unknown option " + word, 2);
-    } else {
-      options.problems.push_back(must(Problem::parse(word)));
-    }
-  }
-  if (options.problems.empty()) options.problems = {must(Problem::parse("16x4096x4096:bf16"))};
-  return options;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Options options = parse(argc, argv);
+  const bench::DecodeOptions options = bench::parse_options(argc, argv, "bench_chain", 8);
   const auto device = culet::find_device("cuda");
   if (!device || !bench::driver().present()) {
     std::printf("{\"skipped\": \"%s\"}\n",
@@ -289,11 +240,10 @@ int main(int argc, char** argv) {
   tuning.isolation = culet::Isolation::none;
   tuning.backends.allow = {"sm90_stream", "gemv", "cublaslt"};
   culet::Tuner tuner(culet::Registry::standard(), *device, tuning, must(culet::open_cache("none")));
-  for (const Problem& problem : options.problems) {
+  for (const Problem& problem : options.problems()) {
     if (problem.a != culet::DType::bf16 || problem.b != culet::DType::bf16)
       stop(problem.text() + ": chains are of bf16 layers", 2);
-    if (options.m.empty()) measure(problem, tuner, stream, options);
-    for (const std::int64_t m : options.m) measure(must(problem.with_m(m)), tuner, stream, options);
+    measure(problem, tuner, stream, options);
   }
   return 0;
 }
