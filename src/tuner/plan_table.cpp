@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The culet authors
 //
-// Plans for a range of m. The range is cut where the best kernel usually changes (powers of two:
-// the tile sizes that serve an m change there), each piece is tuned at its largest m, and
-// neighbours that chose the same are joined.
+// Plans for a range of m. The range is cut where the best kernel usually changes: at powers of two
+// and one and a half of them, because tiles are as high as these. Each piece is tuned at its
+// largest m, which no m of it is far from, and neighbours that chose the same are joined.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,11 +13,17 @@
 namespace culet {
 namespace {
 
-/// [low, high] cut after every power of two.
+/// 1, 2, 3, 4, 6, 8, 12, 16, 24 ...
+std::int64_t next_cut(std::int64_t cut) {
+  if (cut == 1) return 2;
+  return cut % 3 == 0 ? cut / 3 * 4 : cut / 2 * 3;
+}
+
+/// [low, high] cut after each of these.
 std::vector<MRange> pieces(MRange range) {
   std::vector<MRange> result;
   std::int64_t low = std::max<std::int64_t>(range.low, 1);
-  for (std::int64_t top = 1; low <= range.high; top *= 2) {
+  for (std::int64_t top = 1; low <= range.high; top = next_cut(top)) {
     if (top < low) continue;
     result.push_back({low, std::min(top, range.high)});
     low = top + 1;

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <numeric>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/files.h"
 #include "compile/compiler.h"
@@ -159,14 +161,27 @@ TEST(Matmul, ManyThreadsShareOnePlan) {
   for (std::thread& thread : threads) thread.join();
 }
 
+class RangesTuned : public Observer {
+ public:
+  void started(const Problem& p) override {
+    EXPECT_EQ(p.m, p.m_range.high);
+    ranges.emplace_back(p.m_range.low, p.m_range.high);
+  }
+  std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
+};
+
 TEST(PlanTable, ServesEveryMOfTheRange) {
   TuneOptions tune;
   tune.policy.target_seconds = 1e-4;
   tune.policy.max_rounds = 5;
   tune.top = 2;
   Tuner tuner(Registry::standard(), find_device("cpu:1").value(), tune);
-  const auto table = tuner.plan_table(Problem::parse("9x48x32:f32:layout=tt:m=1..9").value());
+  RangesTuned tuned;
+  const auto table =
+      tuner.plan_table(Problem::parse("9x48x32:f32:layout=tt:m=1..9").value(), &tuned);
   ASSERT_TRUE(table) << table.error().message;
+  EXPECT_EQ(tuned.ranges, (std::vector<std::pair<std::int64_t, std::int64_t>>{
+                              {1, 1}, {2, 2}, {3, 3}, {4, 4}, {5, 6}, {7, 8}, {9, 9}}));
   EXPECT_EQ(table->intervals().front().range.low, 1);
   EXPECT_EQ(table->intervals().back().range.high, 9);
   EXPECT_EQ(table->find(10), nullptr);
