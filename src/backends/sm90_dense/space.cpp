@@ -93,8 +93,12 @@ bool spills(const DenseConfig& config, const Problem& problem) {
   // contiguous in m or n.
   const bool across = !hopper::a_along_k(problem) || !hopper::b_along_k(problem);
   if (across && config.accumulators() >= 192) return true;
-  // Nor are any left to send parts of a sum to other blocks (256x192 in 1x2x2).
-  if (config.cluster_k > 1 && config.accumulators() > 128) return true;
+  // To send parts of a sum to other blocks takes registers as well (256x192 in 1x2x2, 192x192, and
+  // 128x256 with an epilogue spill).
+  const int most_to_split = config.consumers() == 3          ? 80
+                            : problem.epilogue.is_identity() ? 128
+                                                             : 112;
+  if (config.cluster_k > 1 && config.accumulators() > most_to_split) return true;
   // The largest tiles have no registers left for an epilogue with operands, nor, with three
   // consumers, for functions.
   const int most = config.consumers() == 3 ? 80 : operands.empty() ? 191 : 144;
