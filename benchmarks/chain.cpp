@@ -35,14 +35,6 @@ using culet::Problem;
 constexpr double kRotateBytes = 1e9;
 constexpr int kFewestLayers = 8, kMostLayers = 200;
 
-/// `count` numbers of variance `variance`, evenly distributed.
-std::vector<std::uint16_t> random_values(std::size_t count, double variance, std::uint64_t seed) {
-  bench::Random random(variance, seed);
-  std::vector<std::uint16_t> values(count);
-  for (std::uint16_t& value : values) value = bench::to_bf16(random.next());
-  return values;
-}
-
 /// The layer as it stands in the chain.
 Problem chained(const Problem& p) {
   const std::string row = std::to_string(std::max(p.n, p.k));
@@ -61,15 +53,15 @@ class Chain {
                                   kFewestLayers, kMostLayers);
     const auto count = static_cast<std::size_t>(p.n * p.k);
     // Layers take the same numbers from different places on.
-    const auto values = random_values(count + 64 * static_cast<std::size_t>(layers),
-                                      1.0 / static_cast<double>(p.k), 1);
+    const auto values = bench::random_bf16(count + 64 * static_cast<std::size_t>(layers),
+                                           1.0 / static_cast<double>(p.k), 1);
     for (int layer = 0; layer < layers; ++layer) {
       weights_.emplace_back(count * 2);
       weights_.back().upload(values.data() + 64 * layer, count * 2);
       activations_.emplace_back(activation_bytes_);
     }
     activations_.emplace_back(activation_bytes_);
-    start_ = random_values(activation_bytes_ / 2, 1, 2);
+    start_ = bench::random_bf16(activation_bytes_ / 2, 1, 2);
     reset(false);
   }
 
@@ -146,20 +138,11 @@ class Chain {
   std::vector<std::uint16_t> start_;
 };
 
-struct Entry {
+struct Entry : bench::Racer {
   culet::Candidate candidate;
   bool vendor = false;
   bool pdl = false;
   Plan plan;
-  bench::Graph graph;
-  std::vector<double> seconds;
-
-  /// Of a layer.
-  double median(int layers) const {
-    std::vector<double> sorted = seconds;
-    std::sort(sorted.begin(), sorted.end());
-    return sorted[sorted.size() / 2] / layers;
-  }
 };
 
 /// What takes part: cuBLASLt's default and its best, and culet's fastest in plain launches, each
@@ -170,7 +153,7 @@ std::vector<Entry> entries_of(const culet::TuneReport& report, culet::Tuner& tun
   const auto add = [&](const culet::Trial& trial, bool pdl) {
     Plan plan = must(tuner.plan(p, trial.candidate));
     bench::Graph graph = chain.capture(plan, pdl);
-    entries.push_back({trial.candidate, trial.vendor, pdl, plan, std::move(graph), {}});
+    entries.push_back({{std::move(graph), {}}, trial.candidate, trial.vendor, pdl, plan});
   };
   if (report.vendor_default() == nullptr) stop("cuBLASLt has no plan for " + p.text(), 3);
   add(*report.vendor_default(), false);
@@ -190,13 +173,7 @@ void measure(const Problem& problem, culet::Tuner& tuner, void* stream,
   const culet::TuneReport report = must(tuner.tune(p));
   Chain chain(p, stream);
   std::vector<Entry> entries = entries_of(report, tuner, p, chain, options.candidates);
-  for (Entry& entry : entries) entry.graph.run(2);
-  for (int round = 0; round < options.rounds; ++round) {
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      Entry& entry = entries[round % 2 == 0 ? i : entries.size() - 1 - i];
-      entry.seconds.push_back(entry.graph.run(2));
-    }
-  }
+  bench::race(entries, options.rounds);
   const Entry* best = nullptr;
   const Entry* plain = nullptr;
   for (const Entry& entry : entries) {
@@ -229,11 +206,7 @@ void measure(const Problem& problem, culet::Tuner& tuner, void* stream,
 int main(int argc, char** argv) {
   const bench::DecodeOptions options = bench::parse_options(argc, argv, "bench_chain", 8);
   const auto device = culet::find_device("cuda");
-  if (!device || !bench::driver().present()) {
-    std::printf("{\"skipped\": \"%s\"}\n",
-                device ? "no CUDA driver" : device.error().message.c_str());
-    return 0;
-  }
+  if (bench::skipped(device)) return 0;
   void* const stream = bench::open_device(device->ordinal);
   culet::TuneOptions tuning;
   tuning.top = options.candidates;

@@ -1,15 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The culet authors
 //
-// What several benchmarks need on any device: numbers as operands hold them, and JSON's strings.
+// What several benchmarks need on any device: how they end where they cannot go on, numbers as
+// operands hold them, and JSON's strings.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "culet/culet.h"
 
 namespace bench {
+
+/// The name that messages begin with; main() gives it.
+inline std::string program;
+
+[[noreturn]] inline void stop(const std::string& message, int status) {
+  std::fprintf(stderr, "%s: %s\n", program.c_str(), message.c_str());
+  std::exit(status);
+}
+
+template <typename T>
+T must(culet::Result<T> result, int status = 5) {
+  if (!result) stop(result.error().message + " " + result.error().detail, status);
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
 
 inline float from_bf16(std::uint16_t bits) {
   const std::uint32_t word = static_cast<std::uint32_t>(bits) << 16;
@@ -38,6 +60,15 @@ class Random {
   float scale_;
   std::uint64_t state_;
 };
+
+/// `count` such numbers as bf16.
+inline std::vector<std::uint16_t> random_bf16(std::size_t count, double variance,
+                                              std::uint64_t seed) {
+  Random random(variance, seed);
+  std::vector<std::uint16_t> values(count);
+  for (std::uint16_t& value : values) value = to_bf16(random.next());
+  return values;
+}
 
 inline std::string quoted(const std::string& text) {
   std::string out = "\"";

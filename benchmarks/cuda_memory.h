@@ -8,11 +8,16 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <utility>
+#include <vector>
+
+#include "common.h"
+#include "culet/culet.h"
 
 namespace bench {
 
@@ -37,6 +42,14 @@ class Driver {
 inline const Driver& driver() {
   static const Driver opened;
   return opened;
+}
+
+/// Where there is no GPU to measure, says so as JSON; then nothing is left to do.
+inline bool skipped(const culet::Result<culet::DeviceSpec>& device) {
+  if (device && driver().present()) return false;
+  std::printf("{\"skipped\": %s}\n",
+              quoted(device ? "no CUDA driver" : device.error().message).c_str());
+  return true;
 }
 
 /// Makes the device's primary context current and returns a stream in it.
@@ -127,5 +140,31 @@ class Graph {
   void* begin_ = nullptr;
   void* end_ = nullptr;
 };
+
+/// One of those that take turns: a graph, and what it took in each round.
+struct Racer {
+  Graph graph;
+  std::vector<double> seconds;
+
+  /// Of one of the `launches` in the graph.
+  double median(int launches) const {
+    std::vector<double> sorted = seconds;
+    std::sort(sorted.begin(), sorted.end());
+    return sorted[sorted.size() / 2] / launches;
+  }
+};
+
+/// Rounds in which each replays its graph twice, of which the second counts; every other round
+/// backwards. `Entry` is a Racer.
+template <typename Entry>
+void race(std::vector<Entry>& entries, int rounds) {
+  for (Entry& entry : entries) entry.graph.run(2);
+  for (int round = 0; round < rounds; ++round) {
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      Entry& entry = entries[round % 2 == 0 ? i : entries.size() - 1 - i];
+      entry.seconds.push_back(entry.graph.run(2));
+    }
+  }
+}
 
 }  // namespace bench

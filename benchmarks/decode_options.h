@@ -1,35 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The culet authors
 //
-// The command line of the benchmarks of decode layers, and how they end where they cannot go on:
+// The command line of the benchmarks of decode layers:
 //
 //     PROGRAM [--candidates N] [--rounds N] [--m LIST] [--shapes FILE] [PROBLEM...]
 #pragma once
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "common.h"
 #include "culet/culet.h"
 
 namespace bench {
-
-/// The name that messages begin with.
-inline std::string program;
-
-[[noreturn]] inline void stop(const std::string& message, int status) {
-  std::fprintf(stderr, "%s: %s\n", program.c_str(), message.c_str());
-  std::exit(status);
-}
-
-template <typename T>
-T must(culet::Result<T> result, int status = 5) {
-  if (!result) stop(result.error().message + " " + result.error().detail, status);
-  return std::move(*result);
-}
 
 struct DecodeOptions {
   int candidates;

@@ -335,7 +335,7 @@ class Bench {
 
 Options parse(int argc, char** argv) {
   Options options;
-  options.command = "bench_plan_table";
+  options.command = bench::program;
   for (int i = 1; i < argc; ++i) options.command += " " + std::string(argv[i]);
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -374,7 +374,7 @@ Problem parse_problem(const std::string& said) {
 
 struct Warnings final : culet::Observer {
   void warning(std::string_view what) override {
-    std::fprintf(stderr, "bench_plan_table: %s\n", std::string(what).c_str());
+    std::fprintf(stderr, "%s: %s\n", bench::program.c_str(), std::string(what).c_str());
   }
 };
 
@@ -382,11 +382,7 @@ int measure(int argc, char** argv) {
   const Options options = parse(argc, argv);
   const Problem problem = parse_problem(options.problem);
   const auto device = culet::find_device(options.device);
-  if (options.device.starts_with("cuda") && (!device || !bench::driver().present())) {
-    std::printf("{\"skipped\": %s}\n",
-                bench::quoted(device ? "no CUDA driver" : device.error().message).c_str());
-    return 0;
-  }
+  if (options.device.starts_with("cuda") && bench::skipped(device)) return 0;
   if (!device) stop(device.error().message, 5);
   void* const stream = device->is_cuda() ? bench::open_device(device->ordinal) : nullptr;
   culet::TuneOptions tuning;
@@ -427,5 +423,6 @@ int measure(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   if (const auto status = culet::run_as_worker(argc, argv)) return *status;
+  bench::program = "bench_plan_table";
   return plan_table::measure(argc, argv);
 }

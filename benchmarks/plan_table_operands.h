@@ -23,13 +23,9 @@
 
 namespace plan_table {
 
+using bench::stop;
 using culet::DType;
 using culet::Problem;
-
-[[noreturn]] inline void stop(const std::string& message, int status) {
-  std::fprintf(stderr, "bench_plan_table: %s\n", message.c_str());
-  std::exit(status);
-}
 
 template <typename T>
 T must(culet::Result<T> result) {

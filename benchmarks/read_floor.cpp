@@ -29,13 +29,6 @@ using culet::Problem;
 constexpr double kRotateBytes = 1e9;
 constexpr int kFewestCopies = 2, kMostCopies = 400, kFewestLaunches = 20;
 
-double bytes_of(const Problem& p) {
-  const auto bytes = [](culet::DType type, std::int64_t elements) {
-    return static_cast<double>(culet::bits(type)) / 8 * static_cast<double>(elements);
-  };
-  return bytes(p.a, p.m * p.k) + bytes(p.b, p.n * p.k) + bytes(p.d, p.m * p.n);
-}
-
 /// Reads the bytes of a problem from where its B is said to be.
 class Reader final : public culet::KernelFamily {
  public:
@@ -101,39 +94,32 @@ extern "C" __global__ void read_all(const char* from, unsigned long long words, 
     spec.grid[0] = step.config.get_int("blocks", 1) * device.units;
     spec.block[0] = static_cast<std::uint32_t>(step.config.get_int("threads", 256));
     spec.args = {culet::LaunchArg::pointer(culet::Operand::b),
-                 culet::LaunchArg::i64(static_cast<std::int64_t>(bytes_of(p) / 16)),
+                 culet::LaunchArg::i64(static_cast<std::int64_t>(p.compulsory_bytes() / 16)),
                  culet::LaunchArg::pointer(culet::Operand::d)};
     return spec;
   }
 };
 
-/// One who takes turns: a graph of launches, each over another copy of the operands.
-struct Entry {
+/// A candidate, as a graph of launches that each take another copy of the operands.
+struct Entry : bench::Racer {
   std::string text;
   bool vendor = false, floor = false;
   Plan plan;
-  bench::Graph graph;
-  std::vector<double> seconds;
-
-  double median(int launches) const {
-    std::vector<double> sorted = seconds;
-    std::sort(sorted.begin(), sorted.end());
-    return sorted[sorted.size() / 2] / launches;
-  }
 };
 
 /// Copies of a problem's operands, more of them than L2 holds.
 class Copies {
  public:
   explicit Copies(const Problem& p) {
-    const double bytes = bytes_of(p);
+    const double bytes = p.compulsory_bytes();
     const int copies =
         std::clamp(static_cast<int>(std::ceil(kRotateBytes / bytes)), kFewestCopies, kMostCopies);
-    const auto a_bytes = static_cast<std::size_t>(p.m * p.lda) * culet::bits(p.a) / 8;
-    const auto d_bytes = static_cast<std::size_t>(p.m * p.ldd) * culet::bits(p.d) / 8;
-    // A reader takes all bytes from here.
-    const auto b_bytes = static_cast<std::size_t>(bytes) + 64;
-    const std::vector<std::uint16_t> values = small_numbers(std::max(a_bytes, b_bytes) / 2 + 1);
+    const auto a_bytes = static_cast<std::size_t>(culet::bytes(p.a, p.span_a()));
+    const auto d_bytes = static_cast<std::size_t>(culet::bytes(p.d, p.span_d()));
+    // B, or, since a reader takes all bytes from here, all.
+    const auto b_bytes = std::max(static_cast<std::size_t>(culet::bytes(p.b, p.span_b())),
+                                  static_cast<std::size_t>(bytes));
+    const auto values = bench::random_bf16(std::max(a_bytes, b_bytes) / 2 + 1, 1, 1);
     for (int i = 0; i < copies; ++i) {
       a_.emplace_back(a_bytes);
       b_.emplace_back(b_bytes);
@@ -159,25 +145,12 @@ class Copies {
         arguments.b = b_[copy].data();
         arguments.d = d_[copy].data();
         arguments.workspace = workspace_.back().data();
-        const auto ran = plan.run(arguments, {stream, false});
-        if (!ran) stop(ran.error().message, 5);
+        must(plan.run(arguments, {stream, false}));
       }
     });
   }
 
  private:
-  /// Of bf16 between -2 and 2; bytes of any other type, too.
-  static std::vector<std::uint16_t> small_numbers(std::size_t count) {
-    std::vector<std::uint16_t> values(count);
-    std::uint64_t seed = 1;
-    for (std::uint16_t& value : values) {
-      seed = seed * 6364136223846793005ull + 1442695040888963407ull;
-      const auto random = static_cast<std::uint16_t>(seed >> 48);
-      value = static_cast<std::uint16_t>((random & 0x807F) | (0x3F00 + (random & 0x0080)));
-    }
-    return values;
-  }
-
   std::vector<bench::Memory> a_, b_, d_, workspace_;
 };
 
@@ -197,31 +170,20 @@ void measure(const Problem& p, culet::Tuner& tuner, culet::Tuner& readers, void*
                        bool floor) {
     Plan plan = must(from.plan(p, candidate));
     bench::Graph graph = copies.capture(plan, stream);
-    entries.push_back({candidate.text(), vendor, floor, plan, std::move(graph), {}});
+    entries.push_back({{std::move(graph), {}}, candidate.text(), vendor, floor, plan});
   };
   for (const culet::Config& config : Reader().configs(p, readers.device())) {
     add(readers, culet::Candidate{{{"reader", config, culet::Part::all}}}, false, true);
   }
   if (report.vendor_default() != nullptr)
     add(tuner, report.vendor_default()->candidate, true, false);
-  std::vector<const culet::Trial*> own;
-  for (const culet::Trial& trial : report.trials) {
-    const bool timed = trial.outcome == culet::Outcome::measured && trial.timing.has_value();
-    if (timed && !trial.vendor && !trial.fallback) own.push_back(&trial);
+  int own = 0;
+  for (const culet::Trial& trial : report.trials) {  // the fastest first
+    if (trial.vendor || trial.fallback || trial.outcome != culet::Outcome::measured) continue;
+    if (own++ < options.candidates) add(tuner, trial.candidate, false, false);
   }
-  std::stable_sort(own.begin(), own.end(), [](const auto* x, const auto* y) {
-    return x->timing->median < y->timing->median;
-  });
-  if (own.empty()) stop("no own candidate was measured for " + p.text(), 3);
-  own.resize(std::min<std::size_t>(own.size(), static_cast<std::size_t>(options.candidates)));
-  for (const culet::Trial* trial : own) add(tuner, trial->candidate, false, false);
-  for (Entry& entry : entries) entry.graph.run(2);
-  for (int round = 0; round < options.rounds; ++round) {
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      Entry& entry = entries[round % 2 == 0 ? i : entries.size() - 1 - i];
-      entry.seconds.push_back(entry.graph.run());
-    }
-  }
+  if (own == 0) stop("no own candidate was measured for " + p.text(), 3);
+  bench::race(entries, options.rounds);
   const int launches = copies.launches();
   const Entry *floor = nullptr, *best = nullptr, *vendor = nullptr;
   for (const Entry& entry : entries) {
@@ -232,8 +194,8 @@ void measure(const Problem& p, culet::Tuner& tuner, culet::Tuner& readers, void*
   std::printf(
       "{\"problem\": \"%s\", \"bytes\": %.0f, \"floor_us\": %.3f, \"floor_bytes_per_s\": %.3e, "
       "\"floor\": \"%s\", \"own_us\": %.3f, \"own\": \"%s\", \"over_floor\": %.4f",
-      p.text().c_str(), bytes_of(p), floor_us, bytes_of(p) / floor_us * 1e6, floor->text.c_str(),
-      own_us, best->text.c_str(), own_us / floor_us);
+      p.text().c_str(), p.compulsory_bytes(), floor_us, p.compulsory_bytes() / floor_us * 1e6,
+      floor->text.c_str(), own_us, best->text.c_str(), own_us / floor_us);
   if (vendor != nullptr) {
     std::printf(", \"cublaslt_default_us\": %.3f", vendor->median(launches) * 1e6);
   }
@@ -254,18 +216,13 @@ int main(int argc, char** argv) {
     if (p.batch != 1 || p.is_empty()) stop(p.text() + ": one product that is not empty", 2);
   }
   const auto device = culet::find_device("cuda");
-  if (!device || !bench::driver().present()) {
-    std::printf("{\"skipped\": \"%s\"}\n",
-                device ? "no CUDA driver" : device.error().message.c_str());
-    return 0;
-  }
+  if (bench::skipped(device)) return 0;
   void* const stream = bench::open_device(device->ordinal);
   culet::TuneOptions tuning;
   tuning.isolation = culet::Isolation::none;
   culet::Tuner tuner(culet::Registry::standard(), *device, tuning, must(culet::open_cache("none")));
   culet::Registry registry;
-  if (const auto added = registry.add(std::make_shared<Reader>()); !added)
-    stop(added.error().message, 5);
+  must(registry.add(std::make_shared<Reader>()));
   culet::Tuner readers(registry, *device, tuning, must(culet::open_cache("none")));
   std::vector<Class> classes = {{"weights of 100 MB and more", 100e6, INFINITY, {}},
                                 {"weights of 30 to 52 MB", 30e6, 52e6, {}}};

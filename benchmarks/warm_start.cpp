@@ -30,6 +30,9 @@
 
 namespace {
 
+using bench::must;
+using bench::stop;
+
 struct Options {
   std::string device = "auto", candidate, store, child;
   std::string problem = "16x1024x1024:bf16";
@@ -37,17 +40,6 @@ struct Options {
   bool steps = false;
   double started = 0;  ///< of a child: when its parent called exec
 };
-
-[[noreturn]] void stop(const std::string& message, int status) {
-  std::fprintf(stderr, "bench_warm_start: %s\n", message.c_str());
-  std::exit(status);
-}
-
-template <typename T>
-T must(culet::Result<T> result) {
-  if (!result) stop(result.error().message + " " + result.error().detail, 5);
-  if constexpr (!std::is_void_v<T>) return std::move(*result);
-}
 
 /// Milliseconds of a clock that all processes share.
 double now() {
@@ -367,6 +359,7 @@ Options parse(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  bench::program = "bench_warm_start";
   const Options options = parse(argc, argv);
   if (options.child == "prepare") return prepare(options);
   if (options.child == "run") return child(options);
