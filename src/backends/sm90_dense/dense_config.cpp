@@ -280,18 +280,25 @@ int fitting_stages(const DenseConfig& config, const StorePath& store, const Devi
   return 0;
 }
 
+namespace {
+
+/// Of the `lines` of a box only those that exist, where a block loads its tile alone and in lines
+/// along k; else all.
+int box(std::int64_t lines, std::int64_t existing, bool alone_along_k) {
+  return static_cast<int>(alone_along_k ? std::clamp<std::int64_t>(existing, 1, lines) : lines);
+}
+
+}  // namespace
+
 int row_box(const DenseConfig& config, const Problem& problem) {
-  const std::int64_t rows = rows_of(config, problem, problem.m_range.high);
-  const std::int64_t full = config.tile_m / config.cluster_n;
-  const bool whole = config.cluster_n > 1 || !rows_along_k(config, problem);
-  return static_cast<int>(whole ? full : std::clamp<std::int64_t>(rows, 1, full));
+  return box(config.tile_m / config.cluster_n, rows_of(config, problem, problem.m_range.high),
+             config.cluster_n == 1 && rows_along_k(config, problem));
 }
 
 int column_box(const DenseConfig& config, const Problem& problem) {
-  const std::int64_t columns = columns_of(config, problem, problem.m_range.high);
-  const std::int64_t full = ceil_div(config.tile_n / 8, config.cluster_m) * 8;
-  const bool whole = config.cluster_m > 1 || !columns_along_k(config, problem);
-  return static_cast<int>(whole ? full : std::clamp<std::int64_t>(columns, 1, full));
+  return box(ceil_div(config.tile_n / 8, config.cluster_m) * 8,
+             columns_of(config, problem, problem.m_range.high),
+             config.cluster_m == 1 && columns_along_k(config, problem));
 }
 
 namespace {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 
 #include "backends/backends.h"
 #include "backends/gemm_family.h"
@@ -183,16 +184,12 @@ LaunchSpec launch_of(const DenseConfig& c, const Problem& p, const DeviceSpec& d
       std::int64_t{128} * (row_box(c, p) * c.cluster_n + loaded_columns);
   const bool rows_batched = (c.turned ? p.stride_b : p.stride_a) != 0;
   const bool columns_batched = (c.turned ? p.stride_a : p.stride_b) != 0;
-  for (const std::int64_t value : {p.batch, std::int64_t{c.splits}, grid.k_tiles,
-                                   std::int64_t{c.group}, std::int64_t{c.along_n}}) {
-    args.push_back(LaunchArg::i32(value));
-  }
-  for (const Operand operand : {rows, columns}) {
-    args.push_back(
-        LaunchArg::i32(tiles_may_overlap(c, p) ? all_lines(operand, p) : MValue(INT32_MAX)));
-  }
-  for (const std::int64_t value :
-       {std::int64_t{rows_batched}, std::int64_t{columns_batched}, stage_bytes}) {
+  const bool overlap = tiles_may_overlap(c, p);
+  const MValue row_lines = overlap ? all_lines(rows, p) : INT32_MAX;
+  const MValue column_lines = overlap ? all_lines(columns, p) : INT32_MAX;
+  for (const MValue& value :
+       std::initializer_list<MValue>{p.batch, c.splits, grid.k_tiles, c.group, c.along_n, row_lines,
+                                     column_lines, rows_batched, columns_batched, stage_bytes}) {
     args.push_back(LaunchArg::i32(value));
   }
   add_epilogue_arguments(p.epilogue, &spec);
