@@ -38,7 +38,7 @@ struct ClusterSum {
   }
 
   /// `part`: this block's place in k; part p has cluster rank first_rank + p * rank_step. On return
-  /// `mine` is the sum of this block's columns: its own part, then the others in the order of k.
+  /// `mine` is the sum of this block's columns, in the order of k whoever adds.
   CULET_DEVICE void exchange(const T (&values)[Blocks][Registers], int part, u32 first_rank,
                              u32 rank_step, T (&mine)[Blocks][kMine]) const {
     // A branch for each place, so that which registers are kept is known to the compiler.
@@ -79,13 +79,14 @@ struct ClusterSum {
       const int block = four / (kMine / 4), first = four % (kMine / 4) * 4;
       T sum[4];
 #pragma unroll
-      for (int j = 0; j < 4; ++j) sum[j] = values[block][place * kMine + first + j];
-#pragma unroll
-      for (int slot = 0; slot < Parts - 1; ++slot) {
+      for (int part = 0; part < Parts; ++part) {
         T x[4];
-        load_shared(received(slot, four), x);
+        if (part != place) load_shared(received(part < place ? part : part - 1, four), x);
 #pragma unroll
-        for (int j = 0; j < 4; ++j) sum[j] = sum_of(sum[j], x[j]);
+        for (int j = 0; j < 4; ++j) {
+          const T y = part == place ? values[block][place * kMine + first + j] : x[j];
+          sum[j] = part == 0 ? y : sum_of(sum[j], y);
+        }
       }
 #pragma unroll
       for (int j = 0; j < 4; ++j) mine[block][first + j] = sum[j];

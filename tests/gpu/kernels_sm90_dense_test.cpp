@@ -216,6 +216,8 @@ TEST(Sm90DenseKernel, AnElementDoesNotDependOnItsPlaceInATile) {
         "tile=128x128x64 cluster=2x2 stages=5 schedule=pingpong raster=m",
         "tile=192x104x64 cluster=1x2 stages=4 schedule=cooperative raster=m",
         "tile=64x64x64 cluster=1x1x2 stages=8 schedule=cooperative raster=m",
+        "tile=64x96x64 cluster=1x1x3 stages=6 schedule=cooperative raster=m",
+        "tile=64x64x64 cluster=1x1x4 stages=8 schedule=cooperative raster=m",
         "tile=128x96x64 cluster=2x1 stages=4 schedule=cooperative raster=m splits=3"}) {
     SCOPED_TRACE(config);
     const std::string d = run_raw("300x520x4096:bf16>f32", "sm90_dense", config, alike, alike);

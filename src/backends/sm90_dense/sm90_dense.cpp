@@ -122,16 +122,6 @@ MValue tiles_along_m(const DenseConfig& c, std::int64_t factor, std::int64_t mos
 MValue all_lines(Operand operand, const Problem& p) {
   return operand == Operand::a ? MValue::times_m(1) : MValue((p.n + 7) / 8 * 8);
 }
-/// Tiles do not overlap where an element would not come out the same in both: three and more parts
-/// of k are added in an order that depends on which of the tile's columns it is in. Nor, as yet,
-/// where an epilogue's operand is as large as D.
-bool tiles_may_overlap(const DenseConfig& c, const Problem& p) {
-  const auto& operands = p.epilogue.operands();
-  return c.cluster_k <= 2 && std::none_of(operands.begin(), operands.end(), [](const auto& other) {
-           return other.index == EpilogueIndex::full;
-         });
-}
-
 /// Counters first, which stay zero between runs, then the parts of all tiles.
 void add_workspace(const DenseConfig& c, const Problem& p, const DeviceSpec& device,
                    LaunchSpec* spec) {
@@ -184,12 +174,9 @@ LaunchSpec launch_of(const DenseConfig& c, const Problem& p, const DeviceSpec& d
       std::int64_t{128} * (row_box(c, p) * c.cluster_n + loaded_columns);
   const bool rows_batched = (c.turned ? p.stride_b : p.stride_a) != 0;
   const bool columns_batched = (c.turned ? p.stride_a : p.stride_b) != 0;
-  const bool overlap = tiles_may_overlap(c, p);
-  const MValue row_lines = overlap ? all_lines(rows, p) : INT32_MAX;
-  const MValue column_lines = overlap ? all_lines(columns, p) : INT32_MAX;
-  for (const MValue& value :
-       std::initializer_list<MValue>{p.batch, c.splits, grid.k_tiles, c.group, c.along_n, row_lines,
-                                     column_lines, rows_batched, columns_batched, stage_bytes}) {
+  for (const MValue& value : std::initializer_list<MValue>{
+           p.batch, c.splits, grid.k_tiles, c.group, c.along_n, all_lines(rows, p),
+           all_lines(columns, p), rows_batched, columns_batched, stage_bytes}) {
     args.push_back(LaunchArg::i32(value));
   }
   add_epilogue_arguments(p.epilogue, &spec);
@@ -204,7 +191,7 @@ std::optional<Features> features_of(const DenseConfig& c, const Problem& p,
 class Sm90Dense final : public GemmFamily<DenseConfig> {
  public:
   std::string_view name() const override { return "sm90_dense"; }
-  std::string version() const override { return "3"; }
+  std::string version() const override { return "4"; }
 
  private:
   std::string why_not(const Problem& problem, const DeviceSpec& device) const override {
