@@ -267,15 +267,26 @@ class StreamConsumer {
   }
 
   /// The tensor core adds up 8-bit floats with fewer bits than an f32 has: each box is summed there
-  /// and then added in f32.
+  /// and then added in f32, where registers allow it while the next one is multiplied.
   CULET_DEVICE void multiply_promoted(u32 a, u32 b) {
-    Sums box_sums;
+    constexpr int kSets =
+        Config::boxes > 1 && Shape::kBlocks == 1 && Shape::kRegisters <= 32 ? 2 : 1;
+    Sums sets[kSets];
 #pragma unroll
-    for (int box = 0; box < Config::boxes; ++box) {
-      wgmma_fence();
-      multiply(box_sums, a, b, box, false);
-      wgmma_commit();
-      wgmma_wait<0>();
+    for (int box = 0; box < Config::boxes + kSets - 1; ++box) {
+      if (box < Config::boxes) {
+        wgmma_fence();
+        multiply(sets[box % kSets], a, b, box, false);
+        wgmma_commit();
+      }
+      const int done = box - (kSets - 1);
+      if (done < 0) continue;
+      if (box < Config::boxes) {
+        wgmma_wait<kSets - 1>();
+      } else {
+        wgmma_wait<0>();
+      }
+      Sums& box_sums = sets[done % kSets];
       pin(box_sums);
 #pragma unroll
       for (int block = 0; block < Shape::kBlocks; ++block) {

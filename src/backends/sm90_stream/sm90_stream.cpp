@@ -117,7 +117,7 @@ LaunchSpec launch_of(const StreamConfig& c, const Problem& p) {
 class Sm90Stream final : public GemmFamily<StreamConfig> {
  public:
   std::string_view name() const override { return "sm90_stream"; }
-  std::string version() const override { return "6"; }
+  std::string version() const override { return "7"; }
 
  private:
   std::string why_not(const Problem& problem, const DeviceSpec& device) const override {
