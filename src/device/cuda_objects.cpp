@@ -147,8 +147,14 @@ Result<void> DeviceBuffer::upload(const void* from, std::int64_t bytes, std::int
     return fail(ErrorCode::invalid_argument, "upload beyond the end of a device buffer");
   }
   const auto size = static_cast<std::size_t>(bytes);
-  return check((*driver)->memcpy_htod(address_ + static_cast<CUdeviceptr>(offset), from, size),
-               "copying to the device");
+  if (auto ok =
+          check((*driver)->memcpy_htod(address_ + static_cast<CUdeviceptr>(offset), from, size),
+                "copying to the device");
+      !ok)
+    return ok;
+  // What was copied from pageable memory may still be on its way from the driver's own buffer, and
+  // the streams here do not wait for the default one.
+  return check((*driver)->stream_synchronize(nullptr), "copying to the device");
 }
 
 Result<void> DeviceBuffer::download(void* to, std::int64_t bytes, std::int64_t offset) const {
