@@ -136,7 +136,9 @@ class Tuner {
   Result<Plan> plan(const Problem& problem, Observer* observer = nullptr);
   /// A plan of a given candidate, built (or found in the cache) but not measured.
   Result<Plan> plan(const Problem& problem, const Candidate& candidate);
-  /// Plans for intervals of the problem's m range, tuned at representative values of m.
+  /// Plans for intervals of the problem's m range. The range is cut into pieces, each tuned at its
+  /// largest m; what was chosen and what is proposed for other m then races at both ends of each
+  /// half of a piece, which is served by what is least behind the fastest there.
   Result<PlanTable> plan_table(const Problem& problem, Observer* observer = nullptr);
 
   /// What the store knows of a candidate as it would be measured here.
@@ -151,6 +153,11 @@ class Tuner {
   Counts counts() const;
 
  private:
+  /// Verifies these candidates at this m and times them against each other in a few rounds. What
+  /// cannot be built or run there has that in its trial.
+  Result<std::vector<Trial>> contest(const Problem& problem,
+                                     const std::vector<Candidate>& candidates);
+
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

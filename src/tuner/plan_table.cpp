@@ -3,10 +3,17 @@
 //
 // Plans for a range of m. The range is cut where the best kernel usually changes: at powers of two
 // and one and a half of them, because tiles are as high as these. Each piece is tuned at its
-// largest m, which no m of it is far from, and neighbours that chose the same are joined.
+// largest m. What was chosen anywhere, and what the vendor and the model propose nearby, then races
+// at both ends of each half of a piece, since a plan that wins at one m can lose by half at another
+// of the same piece. Each half gets what is least behind, and neighbours with the same choice are
+// joined.
+#include "tuner/plan_table.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "culet/tuner.h"
 
@@ -31,22 +38,66 @@ std::vector<MRange> pieces(MRange range) {
   return result;
 }
 
+void add(const Candidate& candidate, std::vector<Candidate>* to) {
+  if (std::find(to->begin(), to->end(), candidate) == to->end()) to->push_back(candidate);
+}
+
+Problem at(const Problem& piece, std::int64_t m) {
+  Problem p = piece;
+  p.m = m;
+  return p;
+}
+
+/// The first two of the vendor's and of the model's for this m.
+void add_proposals(const Problem& p, const Tuner& tuner, std::vector<Candidate>* to) {
+  int vendors = 0, own = 0;
+  for (const RankedCandidate& each :
+       tuner.registry().discover(p, tuner.device(), tuner.options().backends)) {
+    if (each.fallback || !tuner.options().overrides.denied(each.candidate).empty()) continue;
+    if ((each.vendor ? vendors : own)++ < 2) add(each.candidate, to);
+  }
+}
+
+/// Seconds of `candidate`; infinite where it was not measured.
+double seconds_of(const Candidate& candidate, const std::vector<Trial>& trials) {
+  for (const Trial& trial : trials) {
+    if (trial.candidate == candidate && trial.outcome == Outcome::measured && trial.timing)
+      return trial.timing->median;
+  }
+  return std::numeric_limits<double>::infinity();
+}
+
 }  // namespace
+
+std::vector<MRange> halves(MRange range) {
+  const std::int64_t middle = range.low + (range.high - range.low) / 2;
+  if (middle == range.high) return {range};
+  return {{range.low, middle}, {middle + 1, range.high}};
+}
+
+int least_behind(const std::vector<std::vector<double>>& seconds, int preferred, double slack) {
+  std::vector<double> behind(seconds.size(), 1);
+  for (std::size_t probe = 0; probe < seconds.front().size(); ++probe) {
+    double best = std::numeric_limits<double>::infinity();
+    for (const auto& times : seconds) best = std::min(best, times[probe]);
+    if (std::isinf(best)) continue;
+    for (std::size_t i = 0; i < seconds.size(); ++i)
+      behind[i] = std::max(behind[i], seconds[i][probe] / best);
+  }
+  const auto least = std::min_element(behind.begin(), behind.end());
+  if (behind[static_cast<std::size_t>(preferred)] <= *least * (1 + slack)) return preferred;
+  return static_cast<int>(least - behind.begin());
+}
 
 Result<PlanTable> Tuner::plan_table(const Problem& unchecked, Observer* observer) {
   const auto problem = unchecked.validated();
   if (!problem) return tl::unexpected(problem.error());
-  struct Piece {
-    Problem problem;
-    Candidate candidate;
-  };
   std::vector<Problem> parts;
   for (const MRange& range : pieces(problem->m_range)) {
-    parts.push_back(*problem);
-    parts.back().m = range.high;
+    parts.push_back(at(*problem, range.high));
     parts.back().m_range = range;
   }
-  std::vector<Piece> chosen;
+  std::vector<Candidate> chosen;  // of each part
   for (std::size_t i = 0; i < parts.size(); ++i) {
     auto report = tune(parts[i], observer, i + 1 < parts.size() ? &parts[i + 1] : nullptr);
     if (!report) return tl::unexpected(report.error());
@@ -54,19 +105,45 @@ Result<PlanTable> Tuner::plan_table(const Problem& unchecked, Observer* observer
       return fail(ErrorCode::no_candidate,
                   fmt::format("{}: {}", report->problem.text(), report->why));
     }
-    Piece piece{report->problem, report->choice()->candidate};
-    if (!chosen.empty() && chosen.back().candidate == piece.candidate) {
-      piece.problem.m_range.low = chosen.back().problem.m_range.low;
-      chosen.back() = std::move(piece);
+    chosen.push_back(report->choice()->candidate);
+  }
+  std::vector<std::pair<MRange, Candidate>> served;
+  const auto serve = [&](MRange range, const Candidate& candidate) {
+    if (!served.empty() && served.back().second == candidate) {
+      served.back().first.high = range.high;
     } else {
-      chosen.push_back(std::move(piece));
+      served.emplace_back(range, candidate);
+    }
+  };
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const bool pinned = options().overrides.pinned(parts[i], device().kind) != nullptr;
+    for (const MRange& range : halves(parts[i].m_range)) {
+      std::vector<Candidate> contenders = {chosen[i]};
+      std::vector<std::int64_t> ends = {range.low};
+      if (range.high > range.low) ends.push_back(range.high);
+      if (options().measure && !pinned) {
+        for (const Candidate& candidate : chosen) add(candidate, &contenders);
+        for (const std::int64_t m : ends) add_proposals(at(parts[i], m), *this, &contenders);
+      }
+      std::vector<std::vector<double>> seconds(contenders.size());
+      for (const std::int64_t m : ends) {
+        if (contenders.size() == 1) break;
+        const auto trials = contest(at(parts[i], m), contenders);
+        if (!trials) return tl::unexpected(trials.error());
+        for (std::size_t c = 0; c < contenders.size(); ++c)
+          seconds[c].push_back(seconds_of(contenders[c], *trials));
+      }
+      const int best = least_behind(seconds, 0, options().policy.noise_floor);
+      serve(range, contenders[static_cast<std::size_t>(best)]);
     }
   }
   std::vector<PlanTable::Interval> intervals;
-  for (const Piece& piece : chosen) {
-    auto loaded = plan(piece.problem, piece.candidate);
+  for (const auto& [range, candidate] : served) {
+    Problem p = at(*problem, range.high);
+    p.m_range = range;
+    auto loaded = plan(p, candidate);
     if (!loaded) return tl::unexpected(loaded.error());
-    intervals.push_back({piece.problem.m_range, std::move(*loaded)});
+    intervals.push_back({range, std::move(*loaded)});
   }
   return PlanTable::make(std::move(intervals));
 }

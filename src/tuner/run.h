@@ -42,11 +42,14 @@ class TuneRun {
   /// Asks every backend and ranks every candidate: fills the report's refusals and trials.
   Result<void> rank();
   /// Marks what is to be compiled and timed: all vendor candidates and the best `top` of each
-  /// ranked backend; a fallback only if there is nothing else. The others keep the outcome `ranked`
+  /// ranked backend, of one that the model gives no chance its best; a fallback only if there is
+  /// nothing else. The others keep the outcome `ranked`
   /// and get the reason.
   void shortlist();
   /// The same for an explicit list; vendor candidates are kept beside it.
   Result<void> shortlist(const std::vector<Candidate>& wanted);
+  /// Exactly these, which need not be in the space of this m, for fewer rounds than a choice needs.
+  void enter(const std::vector<Candidate>& candidates);
   /// Takes over stored trials. True if nothing is left to measure: the same question (backends,
   /// top, candidate space) was answered before, or every shortlisted candidate's trial is stored.
   bool load_stored_trials();
@@ -75,7 +78,10 @@ class TuneRun {
   /// How many candidates of each backend, and of each tile shape, are on the shortlist.
   struct Taken {
     std::map<std::string, int> of_backend, of_shape;
+    std::set<std::string> hopeless;  ///< backends of which one is enough
   };
+  /// The backends that the model gives no chance.
+  std::set<std::string> hopeless() const;
   bool takes(Trial& trial, bool any_shape, Taken* taken) const;
   /// Takes what the user denied out of the report; take_report() puts it back, with the reason.
   void set_denied_aside();
@@ -103,6 +109,7 @@ class TuneRun {
   void race(TrialRunner& runner, const std::vector<int>& entrants);
 
   TunerState& state_;
+  MeasurePolicy policy_;
   Observer* observer_;
   const bool ahead_;
   TuneReport report_;

@@ -29,7 +29,7 @@ Environment TuneRun::environment(const Candidate& candidate) const {
     env.library += fmt::format("{}{} {}", env.library.empty() ? "" : ", ", step.backend,
                                backend == nullptr ? "" : backend->version());
   }
-  env.policy = state_.options.policy.text();
+  env.policy = policy_.text();
   return env;
 }
 

@@ -122,6 +122,15 @@ Result<TuneReport> Tuner::bench(const Problem& unchecked, const std::vector<Cand
   return finished(run.take_report(), observer);
 }
 
+Result<std::vector<Trial>> Tuner::contest(const Problem& problem,
+                                          const std::vector<Candidate>& candidates) {
+  TuneRun run(impl_->state, problem, nullptr);
+  run.enter(candidates);
+  run.compile();
+  if (auto ok = run.benchmark(); !ok) return tl::unexpected(ok.error());
+  return run.take_report().trials;
+}
+
 std::optional<Trial> Tuner::stored_trial(const Problem& problem, const Candidate& candidate) {
   const TuneRun run(impl_->state, problem, nullptr);
   return cache().find_trial(problem, candidate, run.environment(candidate));

@@ -155,6 +155,32 @@ TEST(Pipeline, TopCutsEachRankedBackendAndSaysSo) {
   EXPECT_EQ(cut, 9);
 }
 
+TEST(Pipeline, OneOfABackendThatTheModelGivesNoChance) {
+  Planted fast = own("own"), slow = own("slow"), close = own("close");
+  for (Planted* each : {&fast, &slow, &close}) each->configs = 6;
+  slow.estimate_seconds = 2.1 * fast.estimate_seconds;
+  close.estimate_seconds = 1.9 * fast.estimate_seconds;
+  const auto measured = [&](const std::vector<Planted>& backends, int top) {
+    TuneOptions options = simulated({{"own", 1e-3}, {"close", 1e-3}, {"slow", 1e-3}});
+    options.top = top;
+    Tuner tuner(planted_registry(backends), cpu(), options);
+    std::map<std::string, int> count;
+    const TuneReport report = tuner.tune(problem()).value();
+    for (const Trial& trial : report.trials) {
+      const std::string& name = trial.candidate.steps.front().backend;
+      count[name] += trial.outcome == Outcome::measured;
+      if (trial.outcome != Outcome::measured) {
+        EXPECT_NE(trial.reason, "") << trial.candidate.text();
+      }
+    }
+    return count;
+  };
+  using Count = std::map<std::string, int>;
+  EXPECT_EQ(measured({slow, close, fast}, 3), (Count{{"own", 3}, {"close", 3}, {"slow", 1}}));
+  EXPECT_EQ(measured({slow, close, fast}, -1), (Count{{"own", 6}, {"close", 6}, {"slow", 6}}));
+  EXPECT_EQ(measured({slow}, 3), (Count{{"slow", 3}})) << "the best there is";
+}
+
 std::vector<std::int64_t> measured_variants(int configs, int per_tile, int top) {
   Planted many = own("own");
   many.configs = configs;

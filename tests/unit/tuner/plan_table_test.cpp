@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The culet authors
+//
+// Which plan serves which m of a table.
+#include "tuner/plan_table.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "planted.h"
+
+namespace culet {
+namespace {
+
+using testing::own;
+using testing::Planted;
+using testing::planted_registry;
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+std::vector<std::int64_t> ends(const std::vector<MRange>& ranges) {
+  std::vector<std::int64_t> all;
+  for (const MRange& range : ranges) all.insert(all.end(), {range.low, range.high});
+  return all;
+}
+
+TEST(TableHalves, MeetInTheMiddle) {
+  using Ends = std::vector<std::int64_t>;
+  EXPECT_EQ(ends(halves({7, 7})), Ends({7, 7}));
+  EXPECT_EQ(ends(halves({7, 8})), Ends({7, 7, 8, 8}));
+  EXPECT_EQ(ends(halves({2049, 3072})), Ends({2049, 2560, 2561, 3072}));
+}
+
+TEST(LeastBehind, WeighsTheWorstOfBothEnds) {
+  EXPECT_EQ(least_behind({{1.0, 3.0}, {2.0, 2.0}, {1.2, 2.2}}, 0, 0.01), 2);
+  EXPECT_EQ(least_behind({{1.0, 3.0}, {2.0, 1.0}}, 0, 0.01), 1) << "2 behind 3";
+}
+
+TEST(LeastBehind, KeepsThePreferredInATie) {
+  EXPECT_EQ(least_behind({{1.0, 1.0}, {1.009, 1.0}}, 1, 0.01), 1);
+  EXPECT_EQ(least_behind({{1.0, 1.0}, {1.011, 1.0}}, 1, 0.01), 0);
+}
+
+TEST(LeastBehind, WhatCannotRunEverywhereIsLast) {
+  EXPECT_EQ(least_behind({{kNever, 1.0}, {5.0, 4.0}}, 0, 0.01), 1);
+  EXPECT_EQ(least_behind({{kNever, 1.0}, {1.0, kNever}}, 1, 0.01), 1) << "none can: the preferred";
+  EXPECT_EQ(least_behind({{kNever, 1.0}, {kNever, 2.0}}, 1, 0.01), 0) << "a probe nobody has";
+}
+
+/// Takes a millisecond longer where `condition` holds of m.
+Planted slow_where(const std::string& name, const std::string& condition) {
+  return own(name,
+             "if (" + condition + ") for (volatile long i = 0; i < 1000000; i = i + 1) (void)i;");
+}
+
+class Counting : public Observer {
+ public:
+  void started(const Problem& p) override { tuned.push_back(p.m_range.high); }
+  std::vector<std::int64_t> tuned;
+};
+
+TEST(PlanTable, APieceIsServedByWhatIsFastInEachHalf) {
+  TuneOptions options;
+  options.policy.target_seconds = 1e-4;
+  const auto registry = [] {
+    return planted_registry({slow_where("low", "x->m > 20"), slow_where("high", "x->m <= 20")});
+  };
+  const auto cache = open_cache("none").value();
+  Tuner tuner(registry(), find_device("cpu:1").value(), options, cache);
+  const Problem problem = Problem::parse("24x8x8:f32:m=9..24").value();
+  Counting counting;
+  const auto table = tuner.plan_table(problem, &counting);
+  ASSERT_TRUE(table) << table.error().message << table.error().detail;
+  EXPECT_EQ(counting.tuned, (std::vector<std::int64_t>{12, 16, 24})) << "at these m alone";
+  ASSERT_EQ(table->intervals().size(), 2u);
+  const auto& [low, high] = std::tie(table->intervals()[0], table->intervals()[1]);
+  EXPECT_EQ(low.range.low, 9);
+  EXPECT_EQ(low.range.high, 20);
+  EXPECT_EQ(low.plan.candidate().steps.front().backend, "low");
+  EXPECT_EQ(high.range.high, 24);
+  EXPECT_EQ(high.plan.candidate().steps.front().backend, "high");
+
+  Tuner again(registry(), find_device("cpu:1").value(), options, cache);
+  const auto same = again.plan_table(problem);
+  ASSERT_TRUE(same) << same.error().message;
+  EXPECT_EQ(again.counts().timed, 0) << "races are stored as well";
+  EXPECT_EQ(same->intervals().size(), 2u);
+}
+
+}  // namespace
+}  // namespace culet
