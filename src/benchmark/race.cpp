@@ -28,7 +28,7 @@ class Race {
       update_drift();
       const bool enough = round + 1 >= policy.min_rounds;
       if (round >= 1) drop_hopeless();
-      if (enough) keep_undecided();
+      if (enough) keep_deciding();
       if (rules_.on_round) {
         const bool more = !running_.empty() && round + 1 < policy.max_rounds;
         rules_.on_round(round + 1, !more     ? round + 1
@@ -135,21 +135,18 @@ class Race {
     });
   }
 
-  /// Keeps the leader and those that may be as fast within the noise floor, since ties are decided
-  /// by rank: who is in one must not be chance. Nobody once the leader stands alone, or once all
-  /// that is left is known to half the noise floor, which more rounds would not tell apart either.
-  void keep_undecided() {
-    const int best = leader();
-    if (best < 0) return;
-    const Timing lead = timing(best);
-    const double limit = lead.high * (1 + rules_.policy.noise_floor);
-    keep_if([&](int index) { return index == best || timing(index).low <= limit; });
-    const double sharp = rules_.policy.noise_floor / 2;
-    const bool settled = std::all_of(running_.begin(), running_.end(), [&](int index) {
-      const Timing t = timing(index);
-      return t.high - t.low <= sharp * t.median;
-    });
-    if (running_.size() == 1 || settled) keep_if([](int) { return false; });
+  void keep_deciding() {
+    std::vector<bool> decides(entries_.size(), false);
+    if (rules_.deciding) {
+      std::vector<std::optional<Timing>> times(entries_.size());
+      for (std::size_t i = 0; i < entries_.size(); ++i) {
+        const Entry& entry = entries_[i];
+        const bool timed = entry.result.outcome == Outcome::measured && !entry.rounds.empty();
+        if (timed) times[i] = timing(entry);
+      }
+      decides = rules_.deciding(times);
+    }
+    keep_if([&](int index) { return decides[static_cast<std::size_t>(index)]; });
   }
 
   RaceResult finish(Entry& entry) const {

@@ -2,8 +2,8 @@
 // SPDX-FileCopyrightText: The culet authors
 //
 // The schedule of timing: rounds over all candidates in alternating order, dropping the hopeless,
-// going on only while the leaders cannot be told apart. Knows no device: what a sample is, the
-// caller says.
+// going on only with those that can still change what is chosen. Knows no device and no choice:
+// what a sample is, and who can change it, the caller says.
 #pragma once
 
 #include <atomic>
@@ -25,6 +25,8 @@ struct RaceRules {
   /// A candidate has left the race: its resources may go.
   std::function<void(int candidate)> left;
   std::function<void(int round, int total)> on_round;
+  /// Asked after each round from min_rounds on: who runs in the next. Empty: nobody.
+  Deciding deciding;
 };
 
 std::vector<RaceResult> run_race(int count, const std::vector<bool>& droppable,

@@ -40,28 +40,47 @@ double median_of(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-std::vector<double> shared_drift(const std::vector<std::vector<double>>& times) {
+namespace {
+
+/// Median polish: moves what the members of a round share into `drift`.
+void polish(const std::vector<const std::vector<double>*>& members, std::vector<double>* drift) {
   constexpr std::size_t kFewest = 2;
-  constexpr int kPasses = 3;  // of median polish, which settles in two
-  std::size_t count = 0;
-  for (const auto& rounds : times) count = std::max(count, rounds.size());
-  std::vector<double> drift(count, 1.0), typical(times.size(), 1.0), ratios;
+  constexpr int kPasses = 3;  // it settles in two
+  std::vector<double> typical(members.size(), 1.0), ratios;
   for (int pass = 0; pass < kPasses; ++pass) {
-    for (std::size_t i = 0; i < times.size(); ++i) {
-      if (times[i].empty()) continue;
+    for (std::size_t i = 0; i < members.size(); ++i) {
       ratios.clear();
-      for (std::size_t r = 0; r < times[i].size(); ++r) ratios.push_back(times[i][r] / drift[r]);
+      for (std::size_t r = 0; r < members[i]->size(); ++r)
+        ratios.push_back((*members[i])[r] / (*drift)[r]);
       typical[i] = median_of(ratios);
     }
-    for (std::size_t r = 0; r < count; ++r) {
+    for (std::size_t r = 0; r < drift->size(); ++r) {
       ratios.clear();
-      for (std::size_t i = 0; i < times.size(); ++i) {
-        if (r < times[i].size() && typical[i] > 0) ratios.push_back(times[i][r] / typical[i]);
+      for (std::size_t i = 0; i < members.size(); ++i) {
+        if (r < members[i]->size() && typical[i] > 0)
+          ratios.push_back((*members[i])[r] / typical[i]);
       }
-      drift[r] = ratios.size() < kFewest ? 1.0 : median_of(ratios);
-      if (!(drift[r] > 0)) drift[r] = 1.0;  // times below the clock's resolution
+      double& shared = (*drift)[r];
+      shared = ratios.size() < kFewest ? 1.0 : median_of(ratios);
+      if (!(shared > 0)) shared = 1.0;  // times below the clock's resolution
     }
   }
+}
+
+}  // namespace
+
+std::vector<double> shared_drift(const std::vector<std::vector<double>>& times) {
+  std::size_t count = 0;
+  for (const auto& rounds : times) count = std::max(count, rounds.size());
+  std::vector<const std::vector<double>*> to_the_end, all;
+  for (const auto& rounds : times) {
+    if (!rounds.empty()) all.push_back(&rounds);
+    if (!rounds.empty() && rounds.size() == count) to_the_end.push_back(&rounds);
+  }
+  std::vector<double> drift(count, 1.0);
+  // First those who ran in all rounds: only they know how the first compare with the last.
+  polish(to_the_end, &drift);
+  if (all.size() > to_the_end.size()) polish(all, &drift);
   return drift;
 }
 

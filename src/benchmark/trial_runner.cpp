@@ -14,12 +14,14 @@ namespace culet {
 
 std::vector<RaceResult> TrialRunner::race(const std::vector<const BuiltCandidate*>& candidates,
                                           const std::vector<bool>& droppable,
-                                          const std::function<void(int, int)>& on_round) {
+                                          const std::function<void(int, int)>& on_round,
+                                          const Deciding& deciding) {
   benchmark::RaceRules rules;
   rules.policy = options_.policy;
   rules.statistic = benchmark::statistic_for(device_.kind);
   rules.stop = options_.stop;
   rules.on_round = on_round;
+  rules.deciding = deciding;
   rules.left = [&](int index) { leave(*candidates[static_cast<std::size_t>(index)]); };
   rules.sample = [&](int index, int round) -> Result<double> {
     const BuiltCandidate& candidate = *candidates[static_cast<std::size_t>(index)];

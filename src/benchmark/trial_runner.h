@@ -9,6 +9,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,9 @@ struct RaceResult {
   std::string reason;
   Timing timing;
 };
+
+/// Of candidates with these times (nothing: it failed) those that more rounds are worth having of.
+using Deciding = std::function<std::vector<bool>(const std::vector<std::optional<Timing>>&)>;
 
 struct RunnerOptions {
   std::uint64_t seed = 1;
@@ -70,10 +74,12 @@ class TrialRunner {
 
   /// Times all candidates together: warm-up, then interleaved rounds in alternating order.
   /// Candidates that `droppable` marks (not the vendor's first) leave the race when hopelessly
-  /// behind. Called back after each round with (round, total).
+  /// behind. Called back after each round with (round, total). `deciding`: as in
+  /// benchmark::RaceRules; without it, it ends after the fewest rounds.
   std::vector<RaceResult> race(const std::vector<const BuiltCandidate*>& candidates,
                                const std::vector<bool>& droppable,
-                               const std::function<void(int, int)>& on_round);
+                               const std::function<void(int, int)>& on_round,
+                               const Deciding& deciding = {});
 
   /// What held the device back during the last race ("power cap"); empty if nothing is known to
   /// have.

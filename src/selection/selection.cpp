@@ -89,16 +89,12 @@ class Chooser {
     int fastest = -1;
     for (const int i : candidates) fastest = faster(fastest, i);
     int best = fastest;
-    std::string best_text = at(best).candidate.text();
     for (const int i : candidates) {
-      if (median(at(i)) > median(at(fastest)) * (1 + noise_floor_)) continue;
-      std::string text = at(i).candidate.text();
-      const bool better = estimated(at(i)) < estimated(at(best)) ||
-                          (estimated(at(i)) == estimated(at(best)) && text < best_text);
-      if (i != fastest) *tied = true;
-      if (!better) continue;
-      best = i;
-      best_text = std::move(text);
+      if (i == fastest || median(at(i)) > median(at(fastest)) * (1 + noise_floor_)) continue;
+      *tied = true;
+      const double here = estimated(at(i)), there = estimated(at(best));
+      if (here < there || (here == there && at(i).candidate.text() < at(best).candidate.text()))
+        best = i;
     }
     return best;
   }
@@ -173,6 +169,42 @@ class Chooser {
 
 Selection select(const std::vector<Trial>& trials, double noise_floor) {
   return Chooser(trials, noise_floor).run();
+}
+
+std::vector<bool> deciding(std::vector<Trial> trials, double noise_floor) {
+  std::vector<bool> decides(trials.size(), false);
+  const auto selected = [&] { return select(trials, noise_floor).index; };
+  const int chosen = selected();
+  if (chosen < 0) return decides;
+  const auto at = [&](int i) -> Trial& { return trials[static_cast<std::size_t>(i)]; };
+  // What is selected where one's time is `seconds`.
+  const auto with = [&](int i, double seconds) {
+    const Timing timing = *at(i).timing;
+    at(i).timing = Timing{seconds, seconds, seconds, timing.samples};
+    const int index = selected();
+    at(i).timing = timing;
+    return index;
+  };
+  const Timing of_chosen = *at(chosen).timing;
+  const int if_slower = with(chosen, of_chosen.high);
+  int fastest[] = {-1, -1};  // own, the vendor's
+  for (int i = 0; i < static_cast<int>(trials.size()); ++i) {
+    if (!is_timed(at(i))) continue;
+    int& of_kind = fastest[at(i).vendor ? 1 : 0];
+    if (of_kind < 0 || median(at(i)) < median(at(of_kind))) of_kind = i;
+    const double low = at(i).timing->low, high = at(i).timing->high;
+    bool changes = with(i, low) != chosen || with(i, high) != chosen;
+    if (!changes && i != chosen) {
+      at(chosen).timing = Timing{of_chosen.high, of_chosen.high, of_chosen.high, 0};
+      changes = with(i, low) != if_slower;
+      at(chosen).timing = of_chosen;
+    }
+    decides[static_cast<std::size_t>(i)] = changes;
+  }
+  if (std::find(decides.begin(), decides.end(), true) == decides.end()) return decides;
+  for (const int i : {chosen, fastest[0], fastest[1]})
+    if (i >= 0) decides[static_cast<std::size_t>(i)] = true;
+  return decides;
 }
 
 Selection select_by_model(const std::vector<Trial>& trials) {

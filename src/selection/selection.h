@@ -24,6 +24,12 @@ struct Selection {
 /// order. A fallback wins only if nothing else was measured.
 Selection select(const std::vector<Trial>& trials, double noise_floor);
 
+/// The trials that are still worth timing: those that change the selection where their time, alone
+/// or together with the selected one's, moves to an end of its interval; with them, as their
+/// measure, the selected one, the fastest own and the fastest of the vendor. None where nothing
+/// changes it. One for each of the trials.
+std::vector<bool> deciding(std::vector<Trial> trials, double noise_floor);
+
 /// The choice by the model alone, for runs that measure nothing: the vendor's first plan only where
 /// no own candidate is ranked.
 Selection select_by_model(const std::vector<Trial>& trials);

@@ -311,8 +311,17 @@ void TuneRun::race(TrialRunner& runner, const std::vector<int>& entrants) {
     vendor_default_seen = vendor_default_seen || vendor;
   }
   say("time", 0, 1);
-  const auto results =
-      runner.race(racers, droppable, [&](int round, int total) { say("time", round, total); });
+  const auto results = runner.race(
+      racers, droppable, [&](int round, int total) { say("time", round, total); },
+      [&](const std::vector<std::optional<Timing>>& times) {
+        std::vector<Trial> trials;
+        for (std::size_t i = 0; i < entrants.size(); ++i) {
+          trials.push_back(report_.trials[static_cast<std::size_t>(entrants[i])]);
+          trials.back().outcome = times[i] ? Outcome::measured : Outcome::crashed;
+          trials.back().timing = times[i];
+        }
+        return deciding(std::move(trials), policy_.noise_floor);
+      });
   // Large problems reach the power cap one after the other: said once.
   if (!runner.notes().empty() && state_.noted.insert(runner.notes()).second)
     note(fmt::format("the device was held back while timing ({}), first with {}", runner.notes(),

@@ -127,6 +127,7 @@ TEST(CudaRunner, TimesForReal) {
   const BuiltCandidate once = planted("correct", p), twice = planted("twice", p);
   RunnerOptions options;
   options.policy.drop_ratio = 10;
+  options.policy.min_rounds = 15;
   auto runner = runner_for(text, options);
   const auto results = runner->race({&twice, &once, &once}, {true, true, true}, nullptr);
   for (const RaceResult& result : results) {

@@ -115,9 +115,11 @@ TEST(Isolation, AWorkerTakesTheSameTimes) {
   const BuiltCandidate correct = planted("correct", p);
   double seconds[2] = {};
   WorkerHost host;
+  RunnerOptions options = quick(10);
+  options.policy.min_rounds = 15;
   for (const bool here : {false, true}) {
-    auto runner = here ? take(make_trial_runner(p, *gpu(), quick(10)))
-                       : take(host.make_runner(p, *gpu(), quick(10)));
+    auto runner = here ? take(make_trial_runner(p, *gpu(), options))
+                       : take(host.make_runner(p, *gpu(), options));
     const auto results = runner->race({&correct, &correct}, {false, false}, nullptr);
     ASSERT_EQ(results[0].outcome, Outcome::measured) << results[0].reason;
     seconds[here] = results[0].timing.median;

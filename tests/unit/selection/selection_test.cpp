@@ -201,5 +201,52 @@ TEST(SelectByModel, OwnBeforeVendorBeforeFallback) {
   EXPECT_EQ(select_by_model({failed, ranked("b", 2)}).index, 1);
 }
 
+std::vector<int> who_decide(const std::vector<Trial>& trials) {
+  const auto decides = deciding(trials, 0.01);
+  EXPECT_EQ(decides.size(), trials.size());
+  std::vector<int> who;
+  for (int i = 0; i < static_cast<int>(decides.size()); ++i)
+    if (decides[static_cast<std::size_t>(i)]) who.push_back(i);
+  return who;
+}
+
+using Who = std::vector<int>;
+
+TEST(Deciding, NobodyWhereIntervalsChangeNothing) {
+  EXPECT_EQ(who_decide({}), Who());
+  EXPECT_EQ(who_decide({ranked("own{x=1}", 5)}), Who());
+  EXPECT_EQ(who_decide({vendor("v{x=1}", 100, 1), trial("own{x=1}", 80, 1)}), Who());
+  // Which of two is faster is open, but the better-ranked is taken in any case.
+  EXPECT_EQ(who_decide({vendor("v{x=1}", 120, 1), with_estimate(trial("own{x=1}", 100, 0.2), 90),
+                        with_estimate(trial("own{x=2}", 100.1, 0.2), 95)}),
+            Who());
+}
+
+TEST(Deciding, WhoMayBeInATieOrOutOfItIfThatMatters) {
+  // 2 is better-ranked, and in the tie of 1 or just not; 3 is worse-ranked, so it does not matter.
+  EXPECT_EQ(who_decide({vendor("v{x=1}", 120, 0.3), with_estimate(trial("own{x=1}", 100, 0.3), 90),
+                        with_estimate(trial("own{x=2}", 101.1, 0.3), 85),
+                        with_estimate(trial("own{x=3}", 101.1, 0.3), 95)}),
+            Who({0, 1, 2}));
+}
+
+TEST(Deciding, WhetherTheVendorIsBeaten) {
+  const auto estimated = with_estimate(trial("own{x=1}", 99.2, 0.4), 90);
+  EXPECT_EQ(who_decide({vendor("v{x=1}", 100, 0.1), vendor("v{x=2}", 110, 1), estimated}),
+            Who({0, 2}));
+  EXPECT_EQ(who_decide({vendor("v{x=1}", 98, 0.1), vendor("v{x=2}", 110, 1), estimated}), Who());
+  // Neither's interval alone reaches, both together do.
+  EXPECT_EQ(
+      who_decide({vendor("v{x=1}", 100, 0.4), with_estimate(trial("own{x=1}", 99.7, 0.4), 90)}),
+      Who({0, 1}));
+}
+
+TEST(Deciding, FailedOnesDoNot) {
+  Trial failed = with_estimate(trial("own{x=2}", 101, 1), 80);
+  failed.outcome = Outcome::crashed;
+  failed.timing.reset();
+  EXPECT_EQ(who_decide({vendor("v{x=1}", 120, 1), trial("own{x=1}", 100, 0.1), failed}), Who());
+}
+
 }  // namespace
 }  // namespace culet

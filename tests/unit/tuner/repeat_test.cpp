@@ -48,8 +48,8 @@ struct Race {
   /// One tuning: rounds that drift for all alike (at its power cap a GPU's clock was seen to move
   /// times by 2 to 8 %), noise of each sample, and what differs from run to run (where operands lie
   /// in memory).
-  int choose(std::mt19937& random) const {
-    std::normal_distribution<double> drift(0, 0.05), sample(0, 0.001), placement(0, 0.0004);
+  int choose(double of_sample, double of_run, std::mt19937& random) const {
+    std::normal_distribution<double> drift(0, 0.05), sample(0, of_sample), placement(0, of_run);
     std::vector<double> own(seconds);
     for (double& time : own) time *= std::exp(placement(random));
     std::map<int, double> of_round;
@@ -58,6 +58,14 @@ struct Race {
       const auto [at, fresh] = of_round.try_emplace(round, 1.0);
       if (fresh) at->second = std::exp(drift(random));
       return own[static_cast<std::size_t>(index)] * at->second * std::exp(sample(random));
+    };
+    rules.deciding = [&](const std::vector<std::optional<Timing>>& times) {
+      std::vector<Trial> raced(trials);
+      for (std::size_t i = 0; i < raced.size(); ++i) {
+        raced[i].outcome = Outcome::measured;
+        raced[i].timing = times[i];
+      }
+      return deciding(raced, rules.policy.noise_floor);
     };
     const auto results =
         run_race(static_cast<int>(own.size()), std::vector<bool>(own.size(), true), rules);
@@ -70,15 +78,20 @@ struct Race {
   }
 };
 
-TEST(Repeat, TenTuningsOfAHundredProblemsAgree) {
+/// The standard deviations of a sample and of a run: of a quiet host, and of one that others use as
+/// well, where intervals were seen to be two and three times as wide.
+class Repeat : public ::testing::TestWithParam<std::pair<double, double>> {};
+
+TEST_P(Repeat, TenTuningsOfAHundredProblemsAgree) {
   constexpr int kProblems = 100, kRuns = 10;
+  const auto [of_sample, of_run] = GetParam();
   std::mt19937 random(11);
   int identical = 0, same_time = 0, slower_than_vendor = 0;
   for (int p = 0; p < kProblems; ++p) {
     const Race race(random);
     std::map<int, int> counts;
     std::vector<int> chosen;
-    for (int run = 0; run < kRuns; ++run) chosen.push_back(race.choose(random));
+    for (int run = 0; run < kRuns; ++run) chosen.push_back(race.choose(of_sample, of_run, random));
     for (const int index : chosen) ++counts[index];
     int modal = chosen.front();
     for (const auto& [index, count] : counts) {
@@ -103,6 +116,9 @@ TEST(Repeat, TenTuningsOfAHundredProblemsAgree) {
   EXPECT_GE(same_time / all, 0.97);
   EXPECT_EQ(slower_than_vendor, 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(Hosts, Repeat,
+                         ::testing::Values(std::pair(0.001, 0.0004), std::pair(0.003, 0.001)));
 
 }  // namespace
 }  // namespace culet
