@@ -27,6 +27,16 @@ inline std::string program;
   std::exit(status);
 }
 
+/// Prints the options and ends where they are asked for.
+inline void answer_help(int argc, char** argv, const char* options) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word != "--help" && word != "-h") continue;
+    std::printf("%s %s\n", program.c_str(), options);
+    std::exit(0);
+  }
+}
+
 template <typename T>
 T must(culet::Result<T> result, int status = 5) {
   if (!result) stop(result.error().message + " " + result.error().detail, status);

@@ -45,6 +45,9 @@ inline std::vector<std::int64_t> numbers(const std::string& text) {
 
 inline DecodeOptions parse_options(int argc, char** argv, const char* name, int candidates) {
   program = name;
+  constexpr const char* kUsage =
+      "[--candidates N] [--rounds N] [--m LIST] [--shapes FILE] [PROBLEM...]";
+  answer_help(argc, argv, kUsage);
   DecodeOptions options{candidates, 11, {}, {}};
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -60,7 +63,7 @@ inline DecodeOptions parse_options(int argc, char** argv, const char* name, int 
     } else if (word == "--shapes") {
       for (const culet::Problem& p : must(culet::read_shapes(value), 2)) options.given.push_back(p);
     } else if (has_value) {
-      stop("unknown option " + word, 2);
+      stop("unknown option " + word + "; there are " + kUsage, 2);
     } else {
       options.given.push_back(must(culet::Problem::parse(word), 2));
     }

@@ -3,7 +3,9 @@
 # SPDX-FileCopyrightText: The culet authors
 """Draws results of `culet tune --format json` as an SVG: a row for each file, a dot for each problem.
 
-    figure.py -o figure.svg "decode=results/decode.json" "prefill=results/prefill.json" ...
+    figure.py -o figure.svg "decode=results/decode.json" "prefill=results/prefill.json" "odd=suites.json#odd" ...
+
+FILE#SUITE is one suite of a file of suites.py.
 
 A dot is the time of cuBLASLt's fastest heuristic over that of the best own kernel of the same race (right of 1.0: ours is
 faster), the tick their geometric mean. Standard library only.
@@ -19,8 +21,14 @@ LOW, HIGH = 0.78, 3.0
 
 def ratios(path):
     """Of each problem that both sides were timed for: (ratio, problem text)."""
+    path, _, suite = path.partition("#")
     with open(path, encoding="utf-8") as file:
-        reports = json.load(file)["reports"]
+        data = json.load(file)
+    if suite:
+        data = next((each["report"] for each in data["suites"] if each["name"] == suite), None)
+        if data is None:
+            raise ValueError(f"no suite '{suite}'")
+    reports = data["reports"]
     found = []
     for report in reports:
         vendor, own = [], []

@@ -335,6 +335,8 @@ class Bench {
 
 Options parse(int argc, char** argv) {
   Options options;
+  constexpr const char* kUsage = "[PROBLEM] [--device cuda:0|cpu] [--rounds N] [--top N] [-o FILE]";
+  bench::answer_help(argc, argv, kUsage);
   options.command = bench::program;
   for (int i = 1; i < argc; ++i) options.command += " " + std::string(argv[i]);
   for (int i = 1; i < argc; ++i) {
@@ -344,9 +346,7 @@ Options parse(int argc, char** argv) {
       continue;
     }
     if (word != "--device" && word != "--rounds" && word != "--top" && word != "-o")
-      stop("unknown option " + word +
-               "; usage: [PROBLEM] [--device cuda:0|cpu] [--rounds N] [--top N] [-o FILE]",
-           2);
+      stop("unknown option " + word + "; there are " + kUsage, 2);
     if (++i == argc) stop(word + " wants a value", 2);
     if (word == "--device") options.device = argv[i];
     if (word == "--rounds") options.rounds = std::atoi(argv[i]);
