@@ -156,7 +156,7 @@ class Tuner {
   /// Verifies these candidates at this m and times them against each other in a few rounds. What
   /// cannot be built or run there has that in its trial.
   Result<std::vector<Trial>> contest(const Problem& problem,
-                                     const std::vector<Candidate>& candidates);
+                                     const std::vector<Candidate>& candidates, Observer* observer);
 
   struct Impl;
   std::unique_ptr<Impl> impl_;

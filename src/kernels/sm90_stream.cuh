@@ -269,8 +269,10 @@ class StreamConsumer {
   /// The tensor core adds up 8-bit floats with fewer bits than an f32 has: each box is summed there
   /// and then added in f32, where registers allow it while the next one is multiplied.
   CULET_DEVICE void multiply_promoted(u32 a, u32 b) {
+    // Four groups are 576 threads of at most 96 registers.
+    constexpr int kMost = Config::groups < 4 ? 32 : 28;
     constexpr int kSets =
-        Config::boxes > 1 && Shape::kBlocks == 1 && Shape::kRegisters <= 32 ? 2 : 1;
+        Config::boxes > 1 && Shape::kBlocks == 1 && Shape::kRegisters <= kMost ? 2 : 1;
     Sums sets[kSets];
 #pragma unroll
     for (int box = 0; box < Config::boxes + kSets - 1; ++box) {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "base/units.h"
 
@@ -174,35 +175,49 @@ Selection select(const std::vector<Trial>& trials, double noise_floor) {
 std::vector<bool> deciding(std::vector<Trial> trials, double noise_floor) {
   std::vector<bool> decides(trials.size(), false);
   const auto selected = [&] { return select(trials, noise_floor).index; };
+  const auto at = [&](int i) -> Trial& { return trials[static_cast<std::size_t>(i)]; };
   const int chosen = selected();
   if (chosen < 0) return decides;
-  const auto at = [&](int i) -> Trial& { return trials[static_cast<std::size_t>(i)]; };
-  // What is selected where one's time is `seconds`.
-  const auto with = [&](int i, double seconds) {
-    const Timing timing = *at(i).timing;
-    at(i).timing = Timing{seconds, seconds, seconds, timing.samples};
-    const int index = selected();
-    at(i).timing = timing;
-    return index;
-  };
-  const Timing of_chosen = *at(chosen).timing;
-  const int if_slower = with(chosen, of_chosen.high);
+  std::vector<int> timed;
   int fastest[] = {-1, -1};  // own, the vendor's
   for (int i = 0; i < static_cast<int>(trials.size()); ++i) {
     if (!is_timed(at(i))) continue;
+    timed.push_back(i);
     int& of_kind = fastest[at(i).vendor ? 1 : 0];
     if (of_kind < 0 || median(at(i)) < median(at(of_kind))) of_kind = i;
-    const double low = at(i).timing->low, high = at(i).timing->high;
-    bool changes = with(i, low) != chosen || with(i, high) != chosen;
-    if (!changes && i != chosen) {
-      at(chosen).timing = Timing{of_chosen.high, of_chosen.high, of_chosen.high, 0};
-      changes = with(i, low) != if_slower;
-      at(chosen).timing = of_chosen;
+  }
+  // Moves a time to an end of its interval, and back.
+  const auto move = [&](int i, double seconds) {
+    const Timing before = *at(i).timing;
+    at(i).timing = Timing{seconds, seconds, seconds, before.samples};
+    return before;
+  };
+  // Marks one whose time makes another be selected than `otherwise`, and that other.
+  const auto probe = [&](int i, double seconds, int otherwise) {
+    const Timing before = move(i, seconds);
+    const int index = selected();
+    at(i).timing = before;
+    if (index == otherwise) return;
+    decides[static_cast<std::size_t>(i)] = true;
+    if (index >= 0) decides[static_cast<std::size_t>(index)] = true;
+  };
+  for (const int i : timed) {
+    const Timing timing = *at(i).timing;
+    probe(i, timing.low, chosen);
+    probe(i, timing.high, chosen);
+  }
+  const std::set<int> measures = {chosen, fastest[0], fastest[1]};
+  for (const int measure : measures) {
+    if (measure < 0) continue;
+    const Timing before = move(measure, at(measure).timing->high);
+    const int otherwise = selected();
+    for (const int i : timed) {
+      if (i != measure) probe(i, at(i).timing->low, otherwise);
     }
-    decides[static_cast<std::size_t>(i)] = changes;
+    at(measure).timing = before;
   }
   if (std::find(decides.begin(), decides.end(), true) == decides.end()) return decides;
-  for (const int i : {chosen, fastest[0], fastest[1]})
+  for (const int i : measures)
     if (i >= 0) decides[static_cast<std::size_t>(i)] = true;
   return decides;
 }

@@ -24,10 +24,10 @@ struct Selection {
 /// order. A fallback wins only if nothing else was measured.
 Selection select(const std::vector<Trial>& trials, double noise_floor);
 
-/// The trials that are still worth timing: those that change the selection where their time, alone
-/// or together with the selected one's, moves to an end of its interval; with them, as their
-/// measure, the selected one, the fastest own and the fastest of the vendor. None where nothing
-/// changes it. One for each of the trials.
+/// The trials that are still worth timing: those that change the selection where their time moves
+/// to an end of its interval, alone or while the selected one, the fastest own or the fastest of
+/// the vendor is at its slow end, and what is selected then; with them these three, as their
+/// measure. None where nothing changes it. One for each of the trials.
 std::vector<bool> deciding(std::vector<Trial> trials, double noise_floor);
 
 /// The choice by the model alone, for runs that measure nothing: the vendor's first plan only where

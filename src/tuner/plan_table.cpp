@@ -5,8 +5,7 @@
 // and one and a half of them, because tiles are as high as these. Each piece is tuned at its
 // largest m. What was chosen anywhere, and what the vendor and the model propose nearby, then races
 // at both ends of each half of a piece, since a plan that wins at one m can lose by half at another
-// of the same piece. Each half gets what is least behind, and neighbours with the same choice are
-// joined.
+// of the same piece. Each half gets what is least behind.
 #include "tuner/plan_table.h"
 
 #include <fmt/format.h>
@@ -58,6 +57,16 @@ void add_proposals(const Problem& p, const Tuner& tuner, std::vector<Candidate>*
   }
 }
 
+/// Whether every step's backend takes all m of the piece; an epilogue's step follows the product's.
+bool supported(const Candidate& candidate, const Problem& piece, const Tuner& tuner) {
+  return std::all_of(candidate.steps.begin(), candidate.steps.end(), [&](const Step& step) {
+    if (step.part == Part::epilogue) return true;
+    const Backend* backend = tuner.registry().find(step.backend);
+    const Problem part = step.part == Part::gemm ? problem_of(piece, Part::gemm) : piece;
+    return backend != nullptr && backend->supports(part, tuner.device()).yes;
+  });
+}
+
 /// Seconds of `candidate`; infinite where it was not measured.
 double seconds_of(const Candidate& candidate, const std::vector<Trial>& trials) {
   for (const Trial& trial : trials) {
@@ -107,43 +116,40 @@ Result<PlanTable> Tuner::plan_table(const Problem& unchecked, Observer* observer
     }
     chosen.push_back(report->choice()->candidate);
   }
-  std::vector<std::pair<MRange, Candidate>> served;
-  const auto serve = [&](MRange range, const Candidate& candidate) {
-    if (!served.empty() && served.back().second == candidate) {
-      served.back().first.high = range.high;
-    } else {
-      served.emplace_back(range, candidate);
-    }
-  };
+  // On a shared CPU so few rounds tell no less apart.
+  const double slack = options().policy.noise_floor * (device().is_cuda() ? 1 : 3);
+  std::vector<PlanTable::Interval> intervals;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const bool pinned = options().overrides.pinned(parts[i], device().kind) != nullptr;
-    for (const MRange& range : halves(parts[i].m_range)) {
+    const Problem& part = parts[i];
+    const bool pinned = options().overrides.pinned(part, device().kind) != nullptr;
+    for (const MRange& range : halves(part.m_range)) {
       std::vector<Candidate> contenders = {chosen[i]};
       std::vector<std::int64_t> ends = {range.low};
       if (range.high > range.low) ends.push_back(range.high);
       if (options().measure && !pinned) {
-        for (const Candidate& candidate : chosen) add(candidate, &contenders);
-        for (const std::int64_t m : ends) add_proposals(at(parts[i], m), *this, &contenders);
+        for (const Candidate& candidate : chosen)
+          if (supported(candidate, part, *this)) add(candidate, &contenders);
+        for (const std::int64_t m : ends) add_proposals(at(part, m), *this, &contenders);
       }
       std::vector<std::vector<double>> seconds(contenders.size());
       for (const std::int64_t m : ends) {
         if (contenders.size() == 1) break;
-        const auto trials = contest(at(parts[i], m), contenders);
+        const auto trials = contest(at(part, m), contenders, observer);
         if (!trials) return tl::unexpected(trials.error());
+        if (options().stop != nullptr && options().stop->load())
+          return fail(ErrorCode::interrupted, "stopped before the table was complete");
         for (std::size_t c = 0; c < contenders.size(); ++c)
           seconds[c].push_back(seconds_of(contenders[c], *trials));
       }
-      const int best = least_behind(seconds, 0, options().policy.noise_floor);
-      serve(range, contenders[static_cast<std::size_t>(best)]);
+      const auto best = static_cast<std::size_t>(least_behind(seconds, 0, slack));
+      // A plan is made for the m of its piece, as it was raced, so pieces are not joined.
+      auto loaded = plan(at(part, range.high), contenders[best]);
+      if (!loaded) return tl::unexpected(loaded.error());
+      const bool same =
+          range.low > part.m_range.low && intervals.back().plan.candidate() == loaded->candidate();
+      if (same) intervals.pop_back();
+      intervals.push_back({same ? part.m_range : range, std::move(*loaded)});
     }
-  }
-  std::vector<PlanTable::Interval> intervals;
-  for (const auto& [range, candidate] : served) {
-    Problem p = at(*problem, range.high);
-    p.m_range = range;
-    auto loaded = plan(p, candidate);
-    if (!loaded) return tl::unexpected(loaded.error());
-    intervals.push_back({range, std::move(*loaded)});
   }
   return PlanTable::make(std::move(intervals));
 }

@@ -28,9 +28,9 @@ bool failed(const Trial& trial) {
   return trial.outcome != Outcome::ranked && trial.outcome != Outcome::measured;
 }
 
-/// Of a backend whose best candidate is estimated at more than this many times the best of all,
-/// only that one is tried. Of 6,481 trials on an H200 it saves 1,199; the nearest of them took 1.5
-/// times as long as the fastest (2026-11-30).
+/// Of a backend whose best candidate is estimated at more than this many times the best of two
+/// others, only that one is tried. Two, because one may be wrong by much: a user's family that
+/// states little of what it does, or one that then cannot be built.
 constexpr double kHopeless = 2;
 
 /// The tile shape of a configuration, by the names the families give it; empty where a family has
@@ -118,17 +118,18 @@ std::string TuneRun::refusals() const {
 
 std::set<std::string> TuneRun::hopeless() const {
   std::map<std::string, double> best;  // of each backend
-  double least = std::numeric_limits<double>::infinity();
   for (const Trial& trial : report_.trials) {
     if (trial.vendor || trial.fallback || !trial.estimate) continue;
     const double seconds = trial.estimate->seconds;
     const auto [of, first] = best.emplace(trial.candidate.steps.front().backend, seconds);
     of->second = std::min(of->second, seconds);
-    least = std::min(least, seconds);
   }
   std::set<std::string> names;
   for (const auto& [name, seconds] : best) {
-    if (seconds > kHopeless * least) names.insert(name);
+    const auto ahead = std::count_if(
+        best.begin(), best.end(),
+        [&, of = seconds](const auto& other) { return of > kHopeless * other.second; });
+    if (ahead >= 2) names.insert(name);
   }
   return names;
 }
@@ -138,7 +139,7 @@ bool TuneRun::takes(Trial& trial, bool any_shape, Taken* taken) const {
   if (top < 0) return true;
   const Step& step = trial.candidate.steps.front();
   if (taken->hopeless.count(step.backend) > 0 && taken->of_backend[step.backend] > 0) {
-    trial.reason = "the best of its backend is estimated at more than twice the best of all";
+    trial.reason = "the best of its backend is estimated at more than twice the best of two others";
     return false;
   }
   if (taken->of_backend[step.backend] >= top) {
@@ -338,7 +339,9 @@ void TuneRun::race(TrialRunner& runner, const std::vector<int>& entrants) {
         best_name_ = trial.candidate.steps.front().backend;
       }
     }
-    store_trial(trial);
+    // Of a race that was stopped only what had its rounds is known for good.
+    const bool known = !halted() || !trial.timing || trial.timing->samples >= policy_.min_rounds;
+    if (known) store_trial(trial);
     if (observer_ != nullptr) observer_->trial(report_.problem, trial);
   }
 }

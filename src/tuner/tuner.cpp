@@ -123,8 +123,9 @@ Result<TuneReport> Tuner::bench(const Problem& unchecked, const std::vector<Cand
 }
 
 Result<std::vector<Trial>> Tuner::contest(const Problem& problem,
-                                          const std::vector<Candidate>& candidates) {
-  TuneRun run(impl_->state, problem, nullptr);
+                                          const std::vector<Candidate>& candidates,
+                                          Observer* observer) {
+  TuneRun run(impl_->state, problem, observer);
   run.enter(candidates);
   run.compile();
   if (auto ok = run.benchmark(); !ok) return tl::unexpected(ok.error());

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <limits>
 
 #include "planted.h"
@@ -73,19 +74,61 @@ TEST(PlanTable, APieceIsServedByWhatIsFastInEachHalf) {
   const auto table = tuner.plan_table(problem, &counting);
   ASSERT_TRUE(table) << table.error().message << table.error().detail;
   EXPECT_EQ(counting.tuned, (std::vector<std::int64_t>{12, 16, 24})) << "at these m alone";
-  ASSERT_EQ(table->intervals().size(), 2u);
-  const auto& [low, high] = std::tie(table->intervals()[0], table->intervals()[1]);
-  EXPECT_EQ(low.range.low, 9);
-  EXPECT_EQ(low.range.high, 20);
-  EXPECT_EQ(low.plan.candidate().steps.front().backend, "low");
-  EXPECT_EQ(high.range.high, 24);
-  EXPECT_EQ(high.plan.candidate().steps.front().backend, "high");
+  const auto served = [](const PlanTable& by) {
+    std::vector<std::pair<std::int64_t, std::string>> all;
+    for (const auto& interval : by.intervals()) {
+      EXPECT_GE(interval.plan.problem().m_range.high, interval.range.high);
+      all.emplace_back(interval.range.high, interval.plan.candidate().steps.front().backend);
+    }
+    return all;
+  };
+  using Served = std::vector<std::pair<std::int64_t, std::string>>;
+  const Served expected = {{12, "low"}, {16, "low"}, {20, "low"}, {24, "high"}};
+  EXPECT_EQ(served(*table), expected) << "the halves of a piece with one choice are one interval";
 
   Tuner again(registry(), find_device("cpu:1").value(), options, cache);
   const auto same = again.plan_table(problem);
   ASSERT_TRUE(same) << same.error().message;
   EXPECT_EQ(again.counts().timed, 0) << "races are stored as well";
-  EXPECT_EQ(same->intervals().size(), 2u);
+  EXPECT_EQ(served(*same), expected);
+}
+
+/// Asks for an end when something is timed at m.
+class StopsAt : public Observer {
+ public:
+  explicit StopsAt(std::int64_t m) : m_(m) {}
+  void trial(const Problem& p, const Trial&) override {
+    if (p.m == m_) stop = true;
+  }
+  std::atomic<bool> stop = false;
+
+ private:
+  std::int64_t m_;
+};
+
+TEST(PlanTable, IsNotMadeOfHalfARace) {
+  StopsAt stops(17);  // where nothing is tuned, only raced
+  TuneOptions options;
+  options.policy.target_seconds = 1e-4;
+  options.stop = &stops.stop;
+  Tuner tuner(planted_registry({own("a"), own("b")}), find_device("cpu:1").value(), options);
+  const auto table = tuner.plan_table(Problem::parse("24x8x8:f32:m=17..24").value(), &stops);
+  ASSERT_FALSE(table);
+  EXPECT_EQ(table.error().code, ErrorCode::interrupted) << table.error().message;
+}
+
+TEST(PlanTable, APinnedPieceIsServedByItsPin) {
+  TuneOptions options;
+  options.policy.target_seconds = 1e-4;
+  const Problem problem = Problem::parse("24x8x8:f32:m=17..24").value();
+  const Candidate slow = Candidate::parse("slow{variant=0}").value();
+  options.overrides.pin(problem, DeviceKind::cpu, slow);
+  Tuner tuner(planted_registry({own("fast"), slow_where("slow", "x->m > 0")}),
+              find_device("cpu:1").value(), options);
+  const auto table = tuner.plan_table(problem);
+  ASSERT_TRUE(table) << table.error().message;
+  ASSERT_EQ(table->intervals().size(), 1u);
+  EXPECT_EQ(table->intervals()[0].plan.candidate(), slow);
 }
 
 }  // namespace
