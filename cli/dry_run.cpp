@@ -29,28 +29,31 @@ struct Work {
   double timing_seconds = 0;
 };
 
-Work work_for(const Session& session, const Problem& problem) {
+Work work_for(const Session& session, Tuner& tuner, const Problem& problem) {
   Work work;
   const TuneOptions& options = session.options;
   const Candidate* const pin = options.overrides.pinned(problem, session.device.kind);
-  for (const RankedCandidate& item :
-       session.registry.discover(problem, session.device, options.backends)) {
-    if (!options.overrides.denied(item.candidate).empty()) {
+  const auto report = tuner.rank(problem);
+  if (!report) {  // no candidate: none there is, or the user denied them
+    for (const RankedCandidate& item :
+         session.registry.discover(problem, session.device, options.backends))
+      work.denied += options.overrides.denied(item.candidate).empty() ? 0 : 1;
+    return work;
+  }
+  for (const Trial& trial : report->trials) {
+    if (!options.overrides.denied(trial.candidate).empty()) {
       ++work.denied;
       continue;
     }
-    const bool pinned = pin != nullptr && item.candidate == *pin;
-    if (pinned) work.pinned = pin->text();
-    auto& [count, tried] = work.backends[item.candidate.steps.front().backend];
+    if (pin != nullptr && trial.candidate == *pin) work.pinned = pin->text();
+    auto& [count, tried] = work.backends[trial.candidate.steps.front().backend];
     ++count;
     ++work.candidates;
-    const bool taken =
-        item.fallback ? work.timed == 0 : item.vendor || options.top < 0 || tried < options.top;
-    if (!taken && !pinned) continue;
+    if (!trial.reason.empty()) continue;  // why it is not on the shortlist
     ++tried;
     ++work.timed;
-    if (!item.vendor && !item.fallback) ++work.compiled;
-    const double run = item.estimate ? item.estimate->seconds : 0;
+    if (!trial.vendor && !trial.fallback) ++work.compiled;
+    const double run = trial.estimate ? trial.estimate->seconds : 0;
     work.timing_seconds += kVerifySeconds + (options.policy.min_rounds + 1) *
                                                 std::max(options.policy.target_seconds, run);
   }
@@ -74,8 +77,9 @@ std::string dry_run_text(const Session& session) {
   std::vector<std::vector<std::string>> rows{
       {"problem", "candidates", "compile", "time", "tried of each backend"}};
   Work total;
+  Tuner tuner(session.registry, session.device, session.options);
   for (const Problem& problem : session.problems) {
-    const Work work = problem.is_empty() ? Work{} : work_for(session, problem);
+    const Work work = problem.is_empty() ? Work{} : work_for(session, tuner, problem);
     rows.push_back({problem.text(), std::to_string(work.candidates), std::to_string(work.compiled),
                     std::to_string(work.timed),
                     problem.is_empty() ? "nothing to launch" : by_backend(work)});
