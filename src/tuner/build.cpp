@@ -79,8 +79,7 @@ Result<BuiltCandidate> build_candidate(const TunerState& state, const Problem& p
     if (backend == nullptr) {
       return fail(ErrorCode::invalid_argument, fmt::format("unknown backend '{}'", step.backend));
     }
-    const Problem part = step.part == Part::gemm ? problem_of(problem, Part::gemm) : problem;
-    auto result = build_step(*backend, part, step, state.device, context);
+    auto result = build_step(*backend, problem_of(problem, step.part), step, state.device, context);
     if (!result) return tl::unexpected(result.error());
     built.steps.push_back(std::move(*result));
   }

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "culet/tuner.h"
 
@@ -41,11 +42,8 @@ void add(const Candidate& candidate, std::vector<Candidate>* to) {
   if (std::find(to->begin(), to->end(), candidate) == to->end()) to->push_back(candidate);
 }
 
-Problem at(const Problem& piece, std::int64_t m) {
-  Problem p = piece;
-  p.m = m;
-  return p;
-}
+/// `m` is one of the piece's.
+Problem at(const Problem& piece, std::int64_t m) { return piece.with_m(m).value(); }
 
 /// The first two of the vendor's and of the model's for this m.
 void add_proposals(const Problem& p, const Tuner& tuner, std::vector<Candidate>* to) {
@@ -62,8 +60,8 @@ bool supported(const Candidate& candidate, const Problem& piece, const Tuner& tu
   return std::all_of(candidate.steps.begin(), candidate.steps.end(), [&](const Step& step) {
     if (step.part == Part::epilogue) return true;
     const Backend* backend = tuner.registry().find(step.backend);
-    const Problem part = step.part == Part::gemm ? problem_of(piece, Part::gemm) : piece;
-    return backend != nullptr && backend->supports(part, tuner.device()).yes;
+    return backend != nullptr &&
+           backend->supports(problem_of(piece, step.part), tuner.device()).yes;
   });
 }
 
@@ -122,6 +120,7 @@ Result<PlanTable> Tuner::plan_table(const Problem& unchecked, Observer* observer
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Problem& part = parts[i];
     const bool pinned = options().overrides.pinned(part, device().kind) != nullptr;
+    std::vector<std::pair<MRange, Candidate>> served;  // halves, or the whole piece
     for (const MRange& range : halves(part.m_range)) {
       std::vector<Candidate> contenders = {chosen[i]};
       std::vector<std::int64_t> ends = {range.low};
@@ -141,14 +140,18 @@ Result<PlanTable> Tuner::plan_table(const Problem& unchecked, Observer* observer
         for (std::size_t c = 0; c < contenders.size(); ++c)
           seconds[c].push_back(seconds_of(contenders[c], *trials));
       }
-      const auto best = static_cast<std::size_t>(least_behind(seconds, 0, slack));
-      // A plan is made for the m of its piece, as it was raced, so pieces are not joined.
-      auto loaded = plan(at(part, range.high), contenders[best]);
+      const auto& best = contenders[static_cast<std::size_t>(least_behind(seconds, 0, slack))];
+      if (!served.empty() && served.back().second == best) {
+        served.back().first.high = range.high;
+      } else {
+        served.emplace_back(range, best);
+      }
+    }
+    // A plan is made for the m of its piece, as it was raced, so pieces are not joined.
+    for (const auto& [range, candidate] : served) {
+      auto loaded = plan(at(part, range.high), candidate);
       if (!loaded) return tl::unexpected(loaded.error());
-      const bool same =
-          range.low > part.m_range.low && intervals.back().plan.candidate() == loaded->candidate();
-      if (same) intervals.pop_back();
-      intervals.push_back({same ? part.m_range : range, std::move(*loaded)});
+      intervals.push_back({range, std::move(*loaded)});
     }
   }
   return PlanTable::make(std::move(intervals));

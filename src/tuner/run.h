@@ -43,8 +43,7 @@ class TuneRun {
   Result<void> rank();
   /// Marks what is to be compiled and timed: all vendor candidates and the best `top` of each
   /// ranked backend, of one that the model gives no chance its best; a fallback only if there is
-  /// nothing else. The others keep the outcome `ranked`
-  /// and get the reason.
+  /// nothing else. The others keep the outcome `ranked` and get the reason.
   void shortlist();
   /// The same for an explicit list; vendor candidates are kept beside it.
   Result<void> shortlist(const std::vector<Candidate>& wanted);

@@ -122,6 +122,7 @@ MValue tiles_along_m(const DenseConfig& c, std::int64_t factor, std::int64_t mos
 MValue all_lines(Operand operand, const Problem& p) {
   return operand == Operand::a ? MValue::times_m(1) : MValue((p.n + 7) / 8 * 8);
 }
+
 /// Counters first, which stay zero between runs, then the parts of all tiles.
 void add_workspace(const DenseConfig& c, const Problem& p, const DeviceSpec& device,
                    LaunchSpec* spec) {
