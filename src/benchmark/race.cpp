@@ -139,25 +139,28 @@ class Race {
     });
   }
 
+  /// Everybody's time, with an interval in which more rounds could still move it; nothing for those
+  /// that failed.
+  std::vector<std::optional<Timing>> movable_times() const {
+    std::vector<std::optional<Timing>> times(entries_.size());
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      const Entry& entry = entries_[i];
+      if (entry.result.outcome != Outcome::measured || entry.rounds.empty()) continue;
+      Timing& time = times[i].emplace(timing(entry));
+      if (!runs(static_cast<int>(i))) {
+        time.low = time.high = time.median;
+      } else if (rules_.statistic == Statistic::minimum) {
+        // A smallest round can still become smaller. With twice what supports it choices repeat
+        // best in a model of a busy host (repeat_test.cpp).
+        time.low = time.median - 2 * (time.high - time.median);
+      }
+    }
+    return times;
+  }
+
   void keep_deciding() {
     std::vector<bool> decides(entries_.size(), false);
-    if (rules_.deciding) {
-      std::vector<std::optional<Timing>> times(entries_.size());
-      for (std::size_t i = 0; i < entries_.size(); ++i) {
-        const Entry& entry = entries_[i];
-        const bool timed = entry.result.outcome == Outcome::measured && !entry.rounds.empty();
-        if (!timed) continue;
-        Timing& time = times[i].emplace(timing(entry));
-        if (!runs(static_cast<int>(i))) {
-          time.low = time.high = time.median;  // nothing will be known better
-        } else if (rules_.statistic == Statistic::minimum) {
-          // A smallest round can still become smaller. With twice what supports it choices repeat
-          // best in a model of a busy host (repeat_test.cpp).
-          time.low = time.median - 2 * (time.high - time.median);
-        }
-      }
-      decides = rules_.deciding(times);
-    }
+    if (rules_.deciding) decides = rules_.deciding(movable_times());
     keep_if([&](int index) { return decides[static_cast<std::size_t>(index)]; });
     // What one alone takes cannot be told from what the device does.
     if (running_.size() == 1) keep_if([](int) { return false; });
