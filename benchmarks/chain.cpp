@@ -32,7 +32,6 @@ using bench::stop;
 using culet::Plan;
 using culet::Problem;
 
-constexpr double kRotateBytes = 1e9;
 constexpr int kFewestLayers = 8, kMostLayers = 200;
 
 /// The layer as it stands in the chain.
@@ -49,8 +48,7 @@ class Chain {
   Chain(const Problem& p, void* stream)
       : p_(p), stream_(stream), activation_bytes_(static_cast<std::size_t>(p.m * p.lda) * 2) {
     const double layer_bytes = 2.0 * static_cast<double>(p.n * p.k);
-    const int layers = std::clamp(static_cast<int>(std::ceil(kRotateBytes / layer_bytes)),
-                                  kFewestLayers, kMostLayers);
+    const int layers = bench::rotating_copies(layer_bytes, kFewestLayers, kMostLayers);
     const auto count = static_cast<std::size_t>(p.n * p.k);
     // Layers take the same numbers from different places on.
     const auto values = bench::random_bf16(count + 64 * static_cast<std::size_t>(layers),
@@ -116,8 +114,7 @@ class Chain {
     arguments.b = weights_[static_cast<std::size_t>(layer)].data();
     arguments.d = d.data();
     arguments.workspace = workspace_.back().data();
-    const auto ran = plan.run(arguments, {stream_, pdl});
-    if (!ran) stop(ran.error().message, 5);
+    must(plan.run(arguments, {stream_, pdl}));
   }
 
   /// The first activations everywhere; with `poison`, what a layer writes is NaN.

@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -140,6 +141,12 @@ class Graph {
   void* begin_ = nullptr;
   void* end_ = nullptr;
 };
+
+/// How many copies of `bytes` together leave no cache anything to keep.
+inline int rotating_copies(double bytes, int fewest, int most) {
+  constexpr double kRotateBytes = 1e9;
+  return std::clamp(static_cast<int>(std::ceil(kRotateBytes / bytes)), fewest, most);
+}
 
 /// One of those that take turns: a graph, and what it took in each round.
 struct Racer {

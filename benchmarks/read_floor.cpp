@@ -26,7 +26,6 @@ using bench::stop;
 using culet::Plan;
 using culet::Problem;
 
-constexpr double kRotateBytes = 1e9;
 constexpr int kFewestCopies = 2, kMostCopies = 400, kFewestLaunches = 20;
 
 /// Reads the bytes of a problem from where its B is said to be.
@@ -112,8 +111,7 @@ class Copies {
  public:
   explicit Copies(const Problem& p) {
     const double bytes = p.compulsory_bytes();
-    const int copies =
-        std::clamp(static_cast<int>(std::ceil(kRotateBytes / bytes)), kFewestCopies, kMostCopies);
+    const int copies = bench::rotating_copies(bytes, kFewestCopies, kMostCopies);
     const auto a_bytes = static_cast<std::size_t>(culet::bytes(p.a, p.span_a()));
     const auto d_bytes = static_cast<std::size_t>(culet::bytes(p.d, p.span_d()));
     // B, or, since a reader takes all bytes from here, all.
