@@ -140,9 +140,9 @@ struct TensorMapSpec {
   int rank = 2;
   MValue dims[5];           ///< elements
   MValue strides_bytes[5];  ///< strides of dims 1..rank-1, in bytes, a multiple of 16; [0] unused
-  std::uint32_t box[5] = {1, 1, 1, 1, 1};
-  int swizzle_bytes = 128;     ///< 0, 32, 64 or 128
-  int l2_promotion_bytes = 0;  ///< 0, 64, 128 or 256
+  MValue box[5] = {1, 1, 1, 1, 1};  ///< elements; the kernel counts on as many bytes
+  int swizzle_bytes = 128;          ///< 0, 32, 64 or 128
+  int l2_promotion_bytes = 0;       ///< 0, 64, 128 or 256
   friend bool operator==(const TensorMapSpec&, const TensorMapSpec&) = default;
 };
 

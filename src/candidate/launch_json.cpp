@@ -65,7 +65,7 @@ Json write(const TensorMapSpec& map) {
   for (int i = 0; i < map.rank; ++i) {
     json["dims"].push_back(write(map.dims[i]));
     json["strides_bytes"].push_back(write(map.strides_bytes[i]));
-    json["box"].push_back(map.box[i]);
+    json["box"].push_back(write(map.box[i]));
   }
   return json;
 }
@@ -84,7 +84,7 @@ TensorMapSpec read_map(const Json& json) {
   for (std::size_t i = 0; i < rank; ++i) {
     map.dims[i] = read_mvalue(json.at("dims").at(i));
     map.strides_bytes[i] = read_mvalue(json.at("strides_bytes").at(i));
-    map.box[i] = whole_number<std::uint32_t>(json.at("box").at(i));
+    map.box[i] = read_mvalue(json.at("box").at(i));
   }
   return map;
 }

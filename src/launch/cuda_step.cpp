@@ -97,14 +97,16 @@ const void* address_of(Operand operand, int extra, const StepPointers& p) {
 Result<void> encode(const CudaDriver& driver, const TensorMapSpec& spec, const void* address,
                     std::int64_t m, cuda::TensorMap* out) {
   std::uint64_t dims[5], strides[5];
+  std::uint32_t box[5];
   constexpr std::uint32_t kUnitSteps[5] = {1, 1, 1, 1, 1};
   for (int i = 0; i < spec.rank; ++i) {
     dims[i] = static_cast<std::uint64_t>(spec.dims[i].at(m));
+    box[i] = static_cast<std::uint32_t>(spec.box[i].at(m));
     if (i > 0) strides[i - 1] = static_cast<std::uint64_t>(spec.strides_bytes[i].at(m));
   }
   const int code = driver.tensor_map_encode_tiled(
       out, map_data_type(spec.dtype), static_cast<std::uint32_t>(spec.rank),
-      const_cast<void*>(address), dims, strides, spec.box, kUnitSteps, /*interleave=*/0,
+      const_cast<void*>(address), dims, strides, box, kUnitSteps, /*interleave=*/0,
       swizzle_code(spec.swizzle_bytes), promotion_code(spec.l2_promotion_bytes), /*oob_fill=*/0);
   if (code == cuda::kSuccess) return {};
   if (reinterpret_cast<std::uintptr_t>(address) % 16 != 0) {

@@ -36,7 +36,7 @@ Verification verdict_of(const std::string& entry, const std::string& text = kPro
 }
 
 void expect_wrong(const Verification& verdict, const std::string& says) {
-  EXPECT_EQ(verdict.outcome, Outcome::wrong);
+  EXPECT_EQ(verdict.outcome, Outcome::wrong) << "looked for: " << says;
   EXPECT_NE(verdict.reason.find(says), std::string::npos) << verdict.reason;
 }
 

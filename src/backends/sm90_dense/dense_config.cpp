@@ -284,20 +284,21 @@ namespace {
 
 /// Of the `lines` of a box only those that exist, where a block loads its tile alone and in lines
 /// along k; else all.
-int box(std::int64_t lines, std::int64_t existing, bool alone_along_k) {
-  return static_cast<int>(alone_along_k ? std::clamp<std::int64_t>(existing, 1, lines) : lines);
+MValue box(std::int64_t lines, bool of_m, const Problem& problem, bool alone_along_k) {
+  if (!alone_along_k) return lines;
+  if (of_m) return MValue::tiles_of_m(1, 1, lines);
+  return std::clamp<std::int64_t>(problem.n, 1, lines);
 }
 
 }  // namespace
 
-int row_box(const DenseConfig& config, const Problem& problem) {
-  return box(config.tile_m / config.cluster_n, rows_of(config, problem, problem.m_range.high),
+MValue row_box(const DenseConfig& config, const Problem& problem) {
+  return box(config.tile_m / config.cluster_n, !config.turned, problem,
              config.cluster_n == 1 && rows_along_k(config, problem));
 }
 
-int column_box(const DenseConfig& config, const Problem& problem) {
-  return box(ceil_div(config.tile_n / 8, config.cluster_m) * 8,
-             columns_of(config, problem, problem.m_range.high),
+MValue column_box(const DenseConfig& config, const Problem& problem) {
+  return box(ceil_div(config.tile_n / 8, config.cluster_m) * 8, config.turned, problem,
              config.cluster_m == 1 && columns_along_k(config, problem));
 }
 

@@ -103,14 +103,14 @@ std::int64_t shared_limit(const DeviceSpec& device, int occupancy);
 int fitting_stages(const DenseConfig& config, const StorePath& store, const DeviceSpec& device,
                    int cap);
 
-/// Rows that are loaded at once. Where there are fewer than a tile's, only those: filling rows
+/// Rows that are loaded at once. Where m has fewer than a tile, only those: filling rows
 /// beyond the edge with zeros takes the copy engine longer than loading them (16x4096x4096 in 64x32
 /// tiles on an H200: 20.5 us with full boxes, 15.9 without).
-int row_box(const DenseConfig& config, const Problem& problem);
+MValue row_box(const DenseConfig& config, const Problem& problem);
 
 /// Columns that are loaded at once, likewise. Shares of a cluster's blocks are whole eights, and
 /// may overlap.
-int column_box(const DenseConfig& config, const Problem& problem);
+MValue column_box(const DenseConfig& config, const Problem& problem);
 
 /// Why a configuration cannot run the problem; empty if it can.
 std::string config_error(const DenseConfig& config, const Problem& problem,

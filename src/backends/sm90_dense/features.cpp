@@ -153,13 +153,14 @@ std::optional<Features> features_of(const DenseConfig& c, const Problem& p,
     }
   }
   f.dram_bytes += operand_bytes;
-  const double a_rows = row_box(c, p);
+  const double a_rows = count(row_box(c, p).at(p.m));
+  const double b_columns = count(column_box(c, p).at(p.m));
   const auto requests = [&](std::int64_t ld) { return straddles(ld, p.a) ? kStraddling : 1; };
-  const double stage_reads = a_rows * requests(c.turned ? p.ldb : p.lda) +
-                             column_box(c, p) * requests(c.turned ? p.lda : p.ldb);
+  const double stage_reads =
+      a_rows * requests(c.turned ? p.ldb : p.lda) + b_columns * requests(c.turned ? p.lda : p.ldb);
   const double stage_lines = (tiles / c.splits) * blocks * count(grid.k_tiles) * 128.0;
   // What blocks share crosses L2's ports once, but enters every multiprocessor.
-  const double b_rows = std::min(column_box(c, p) * c.cluster_m, c.tile_n);
+  const double b_rows = std::min(b_columns * c.cluster_m, count(c.tile_n));
   const double active = std::min(tiles * c.cluster_blocks(), count(device.units));
   const double delivered =
       stage_lines * kIngest * std::max(stage_reads, a_rows * c.cluster_n + b_rows) *

@@ -68,7 +68,8 @@ std::string entry_point(const DenseConfig& c, const Problem& p) {
 /// A or B, dimension 0 contiguous, read in boxes of a stage's k and `lines` of m or n, or, where m
 /// or n is contiguous, of a chunk of these and a sharer's part of k (StageLayout in
 /// stage_layout.cuh).
-TensorMapSpec input_map(Operand operand, const Problem& p, int lines, int tile_lines, int sharers) {
+TensorMapSpec input_map(Operand operand, const Problem& p, MValue lines, int tile_lines,
+                        int sharers) {
   const bool is_a = operand == Operand::a;
   const bool along_k = is_a ? hopper::a_along_k(p) : hopper::b_along_k(p);
   const std::int64_t size = bits(p.a) / 8;
@@ -85,8 +86,8 @@ TensorMapSpec input_map(Operand operand, const Problem& p, int lines, int tile_l
   map.strides_bytes[1] = ld * size;
   map.strides_bytes[2] = (stride == 0 ? ld : stride) * size;
   map.swizzle_bytes = along_k || tile_lines % 64 == 0 ? 128 : 64;
-  map.box[0] = static_cast<std::uint32_t>(map.swizzle_bytes / size);
-  map.box[1] = static_cast<std::uint32_t>(along_k ? lines : tile_k_of(p) / sharers);
+  map.box[0] = map.swizzle_bytes / size;
+  map.box[1] = along_k ? lines : tile_k_of(p) / sharers;
   // 256 made weight streams 2 % slower on average, 7 % at worst (H200, 2026-11-29).
   map.l2_promotion_bytes = 128;
   return map;
@@ -104,9 +105,9 @@ TensorMapSpec output_map(const DenseConfig& c, const Problem& p, int lines) {
   map.dims[2] = p.batch;
   map.strides_bytes[1] = p.ldd * size;
   map.strides_bytes[2] = (p.stride_d == 0 ? p.ldd : p.stride_d) * size;
-  map.box[0] = static_cast<std::uint32_t>(c.turned ? 64 : lines);
-  map.box[1] = static_cast<std::uint32_t>(c.turned ? lines : 64);
-  map.swizzle_bytes = static_cast<int>(map.box[0]) * static_cast<int>(size);
+  map.box[0] = c.turned ? 64 : lines;
+  map.box[1] = c.turned ? lines : 64;
+  map.swizzle_bytes = (c.turned ? 64 : lines) * static_cast<int>(size);
   return map;
 }
 
@@ -121,6 +122,19 @@ MValue tiles_along_m(const DenseConfig& c, std::int64_t factor, std::int64_t mos
 /// of n begin at multiples of eight.
 MValue all_lines(Operand operand, const Problem& p) {
   return operand == Operand::a ? MValue::times_m(1) : MValue((p.n + 7) / 8 * 8);
+}
+
+MValue times(MValue value, std::int64_t factor) {
+  value.add *= factor;
+  value.mul *= factor;
+  if (value.cap != INT64_MAX) value.cap *= factor;
+  return value;
+}
+
+MValue plus(MValue value, std::int64_t addend) {
+  value.add += addend;
+  if (value.cap != INT64_MAX) value.cap += addend;
+  return value;
 }
 
 /// Counters first, which stay zero between runs, then the parts of all tiles.
@@ -170,9 +184,12 @@ LaunchSpec launch_of(const DenseConfig& c, const Problem& p, const DeviceSpec& d
   const LaunchArg along_n = LaunchArg::i32(tiles_along_n);
   args.push_back(c.turned ? along_n : along_m);
   args.push_back(c.turned ? along_m : along_n);
-  const int loaded_columns = columns_along_k(c, p) ? column_box(c, p) * c.cluster_m : c.tile_n;
-  const std::int64_t stage_bytes =
-      std::int64_t{128} * (row_box(c, p) * c.cluster_n + loaded_columns);
+  const MValue row_bytes = times(row_box(c, p), 128 * c.cluster_n);
+  const MValue column_bytes =
+      columns_along_k(c, p) ? times(column_box(c, p), 128 * c.cluster_m) : 128 * c.tile_n;
+  // At most one of them depends on m.
+  const MValue stage_bytes =
+      c.turned ? plus(column_bytes, row_bytes.add) : plus(row_bytes, column_bytes.add);
   const bool rows_batched = (c.turned ? p.stride_b : p.stride_a) != 0;
   const bool columns_batched = (c.turned ? p.stride_a : p.stride_b) != 0;
   for (const MValue& value : std::initializer_list<MValue>{

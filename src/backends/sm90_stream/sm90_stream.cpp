@@ -61,7 +61,7 @@ std::string entry_point(const StreamConfig& c, const Problem& p) {
 
 /// A [rows x k] operand contiguous in k, in boxes of 128 bytes of k, a third dimension for the
 /// batch.
-TensorMapSpec map_of(const Problem& p, Operand operand, std::int64_t box_rows) {
+TensorMapSpec map_of(const Problem& p, Operand operand, MValue box_rows) {
   const bool is_a = operand == Operand::a;
   const DType dtype = is_a ? p.a : p.b;
   const std::int64_t ld = is_a ? p.lda : p.ldb;
@@ -77,8 +77,8 @@ TensorMapSpec map_of(const Problem& p, Operand operand, std::int64_t box_rows) {
   spec.strides_bytes[1] = ld * size;
   // Not used where there is one batch entry.
   spec.strides_bytes[2] = (stride == 0 ? ld : stride) * size;
-  spec.box[0] = static_cast<std::uint32_t>(box_k(p));
-  spec.box[1] = static_cast<std::uint32_t>(box_rows);
+  spec.box[0] = box_k(p);
+  spec.box[1] = box_rows;
   return spec;
 }
 
@@ -95,17 +95,19 @@ LaunchSpec launch_of(const StreamConfig& c, const Problem& p) {
   spec.pdl = true;
   // Rows behind the last one are not asked for: they take the copy engine longer than others, and
   // what stands in their place is never stored. A sharer's part may have none that exist.
-  const std::int64_t a_rows =
-      c.share == 1 ? std::min<std::int64_t>(shape.width, p.m_range.high) : shape.width / c.share;
-  const std::int64_t a_bytes = a_rows * c.share * c.boxes * 128;
+  const std::int64_t row_bytes = std::int64_t{128} * c.boxes;
+  const bool shared = c.share > 1;
+  const MValue a_rows = shared ? shape.width / c.share : MValue::tiles_of_m(1, 1, shape.width);
+  const MValue a_bytes =
+      shared ? shape.width * row_bytes : MValue::tiles_of_m(1, row_bytes, shape.width * row_bytes);
   spec.args = {LaunchArg::tensor_map(map_of(p, Operand::a, a_rows)),
                LaunchArg::tensor_map(map_of(p, Operand::b, c.rows)),
                LaunchArg::pointer(Operand::d),
                LaunchArg::i64(p.ldd),
                LaunchArg::i64(p.stride_d),
                LaunchArg::i32(MValue::times_m(1))};
-  for (const std::int64_t value :
-       {p.n, p.k, tiles, std::int64_t{a_batched}, std::int64_t{b_batched}, a_bytes}) {
+  for (const MValue& value :
+       std::initializer_list<MValue>{p.n, p.k, tiles, a_batched, b_batched, a_bytes}) {
     spec.args.push_back(LaunchArg::i32(value));
   }
   add_epilogue_arguments(p.epilogue, &spec);

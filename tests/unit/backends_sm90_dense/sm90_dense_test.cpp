@@ -191,24 +191,29 @@ TEST(Sm90DenseLaunch, ExpectsTheBytesThatItsBoxesBring) {
   for (const char* text :
        {"1x64x64:bf16", "7x4104x4104:bf16", "33x50x1032:bf16:ldd=56", "100x520x4096:bf16",
         "513x512x520:bf16", "333x1023x520x3:f16>f32", "40x2112x4096:bf16:m=1..64",
-        "200x4096x4096:e4m3", "1000x1000x1000:bf16:layout=nt", "100x1000x1000:bf16:layout=tt",
-        "300x136x512:bf16:epi=\"acc + c[m,n]\""}) {
+        "512x520x4096:bf16:m=3..512", "200x4096x4096:e4m3", "1000x1000x1000:bf16:layout=nt",
+        "100x1000x1000:bf16:layout=tt", "300x136x512:bf16:epi=\"acc + c[m,n]\""}) {
     const Problem p = problem(text);
     for (const auto& c : sm90_dense::space(p, h200())) {
       const auto spec = family.launch(p, step_of(c.config()), h200());
       ASSERT_TRUE(spec) << spec.error().message;
       const std::int64_t size = bits(p.a) / 8;
-      // Lines contiguous in k come in one box a sharer, others in boxes of 64 or 32 of them.
-      const auto bytes = [&](const TensorMapSpec& map, bool along_k, int tile, int sharers) {
-        const std::int64_t box = map.box[0] * std::int64_t{map.box[1]} * size;
-        return box * sharers * (along_k ? 1 : tile / static_cast<int>(map.box[0]));
-      };
       const auto& args = spec->args;
       const std::size_t end = args.size() - p.epilogue.operands().size();
-      EXPECT_EQ(args[end - 1].value.at(p.m),
-                bytes(args[0].map, sm90_dense::rows_along_k(c, p), c.tile_m, c.cluster_n) +
-                    bytes(args[1].map, sm90_dense::columns_along_k(c, p), c.tile_n, c.cluster_m))
-          << text << " " << c.config().text();
+      for (const std::int64_t m : {p.m_range.low, p.m_range.low + 4, p.m_range.high}) {
+        if (m > p.m_range.high) continue;
+        // Lines contiguous in k come in one box a sharer, others in boxes of 64 or 32 of them.
+        const auto bytes = [&](const TensorMapSpec& map, bool along_k, int tile, int sharers) {
+          const std::int64_t box = map.box[0].at(m) * map.box[1].at(m) * size;
+          EXPECT_GT(map.box[1].at(m), 0);
+          EXPECT_LE(map.box[1].at(m), 256);
+          return box * sharers * (along_k ? 1 : tile / map.box[0].at(m));
+        };
+        EXPECT_EQ(args[end - 1].value.at(m),
+                  bytes(args[0].map, sm90_dense::rows_along_k(c, p), c.tile_m, c.cluster_n) +
+                      bytes(args[1].map, sm90_dense::columns_along_k(c, p), c.tile_n, c.cluster_m))
+            << text << " " << c.config().text() << " at " << m;
+      }
       // Tiles lie within these many lines of A and B: in whole eights of n, in any number of m.
       const std::int64_t rows = args[end - 5].value.at(p.m), columns = args[end - 4].value.at(p.m);
       const std::int64_t n = (p.n + 7) / 8 * 8;

@@ -121,16 +121,24 @@ TEST(Sm90Stream, MoreRowsThanAnyGridHasHaveNoConfiguration) {
 TEST(Sm90Stream, ExpectsTheBytesThatItsBoxesBring) {
   const auto backend = make_sm90_stream_backend();
   const auto& family = dynamic_cast<const KernelFamily&>(*backend);
-  for (const char* text : {"1x4096x4096:bf16", "17x2112x7168:bf16", "100x520x1040:e4m3",
-                           "5x64x4096x3:bf16", "9x1000x1008:s8:m=1..33"}) {
+  for (const char* text :
+       {"1x4096x4096:bf16", "17x2112x7168:bf16", "100x520x1040:e4m3", "5x64x4096x3:bf16",
+        "9x1000x1008:s8:m=1..33", "40x1000x1008:bf16:m=5..128"}) {
     const Problem p = parse(text);
     for (const StreamConfig& c : sm90_stream::space(p, h200())) {
       const auto spec = family.launch(p, {"sm90_stream", c.config(), Part::all}, h200());
       ASSERT_TRUE(spec) << spec.error().message;
       const TensorMapSpec& a = spec->args[0].map;
-      EXPECT_EQ(spec->args.back().value.at(p.m), 128 * a.box[1] * c.boxes * c.share)
-          << text << " " << c.config().text();
-      EXPECT_GE(a.box[1] * c.share, p.m_range.high);
+      for (const std::int64_t m : {p.m_range.low, p.m_range.low + 4, p.m_range.high}) {
+        if (m > p.m_range.high) continue;
+        const std::int64_t rows = a.box[1].at(m);
+        EXPECT_EQ(spec->args.back().value.at(m), 128 * rows * c.boxes * c.share)
+            << text << " " << c.config().text() << " at " << m;
+        EXPECT_GE(rows * c.share, m);
+        if (c.share == 1) {
+          EXPECT_EQ(rows, m);
+        }
+      }
     }
   }
 }
