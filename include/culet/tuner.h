@@ -74,8 +74,8 @@ struct MeasurePolicy {
       1.25;  ///< a candidate this much slower than the best after two rounds leaves the race
   std::int64_t rotate_bytes =
       0;  ///< operands rotate over at least this many bytes; 0: 3x the last-level cache
-  double noise_floor = 0.01;  ///< ties within this go to the better-ranked
-  double trial_seconds = 10;  ///< longer than this is timed_out
+  double noise_floor = 0.005;  ///< ties within this go to the better-ranked
+  double trial_seconds = 10;   ///< longer than this is timed_out
   std::string text() const;
 };
 
@@ -138,7 +138,8 @@ class Tuner {
   Result<Plan> plan(const Problem& problem, const Candidate& candidate);
   /// Plans for intervals of the problem's m range. The range is cut into pieces, each tuned at its
   /// largest m; what was chosen and what is proposed for other m then races at both ends of each
-  /// half of a piece, which is served by what is least behind the fastest there.
+  /// half of a piece, which is served by what is least behind the fastest there, or halved again
+  /// where that is far.
   Result<PlanTable> plan_table(const Problem& problem, Observer* observer = nullptr);
 
   /// What the store knows of a candidate as it would be measured here.

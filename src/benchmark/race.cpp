@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <random>
 
 namespace culet::benchmark {
 namespace {
@@ -50,12 +51,19 @@ class Race {
 
   bool stopped() const { return rules_.stop != nullptr && rules_.stop->load(); }
 
-  // Even rounds run forwards, odd ones backwards, so that a drift of clocks or temperature falls
-  // on all alike, and nobody always runs in the wake of the same neighbour.
-  void run_round(int round) {
+  // Rounds come in pairs, the second in the first's order backwards, so that a drift of clocks or
+  // temperature falls on all alike. The order is by chance (the same in every race of as many), so
+  // that nobody always runs in the wake of the same neighbours.
+  std::vector<int> order_of(int round) const {
     std::vector<int> order = running_;
+    std::mt19937 chance(static_cast<unsigned>(round / 2));
+    std::shuffle(order.begin(), order.end(), chance);
     if (round % 2 == 1) std::reverse(order.begin(), order.end());
-    for (const int index : order) {
+    return order;
+  }
+
+  void run_round(int round) {
+    for (const int index : order_of(round)) {
       if (stopped()) return;
       Entry& entry = entries_[static_cast<std::size_t>(index)];
       const Result<double> seconds = rules_.sample(index, round);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The culet authors
 //
-// The schedule of timing: rounds over all candidates in alternating order, dropping the hopeless,
+// The schedule of timing: rounds over all candidates in orders by chance, dropping the hopeless,
 // going on only with those that can still change what is chosen. Knows no device and no choice:
 // what a sample is, and who can change it, the caller says.
 #pragma once

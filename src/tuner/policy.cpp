@@ -11,9 +11,9 @@
 namespace culet {
 
 std::string MeasurePolicy::text() const {
-  // "v3" stands for what has no parameter: random operands, interleaved rounds without what all of
+  // "v4" stands for what has no parameter: random operands, interleaved rounds without what all of
   // one share, and the statistic (docs/measuring.md).
-  return fmt::format("v3 target={:g} rounds={}..{} drop={:g} rotate={} noise={:g} trial={:g}",
+  return fmt::format("v4 target={:g} rounds={}..{} drop={:g} rotate={} noise={:g} trial={:g}",
                      target_seconds, min_rounds, max_rounds, drop_ratio, rotate_bytes, noise_floor,
                      trial_seconds);
 }

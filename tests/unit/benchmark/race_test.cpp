@@ -6,7 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
+#include <set>
 
 namespace culet::benchmark {
 namespace {
@@ -20,19 +22,30 @@ MeasurePolicy quick() {
   return policy;
 }
 
-TEST(Race, OrderAlternates) {
-  std::vector<std::vector<int>> rounds(25);
+TEST(Race, OrderIsByChanceAndThenBackwards) {
+  constexpr int kCount = 5, kRounds = 24;
+  std::vector<std::vector<int>> rounds(kRounds);
   RaceRules rules;
   rules.policy = quick();
+  rules.policy.min_rounds = rules.policy.max_rounds = kRounds;
   rules.sample = [&](int index, int round) -> Result<double> {
     rounds[static_cast<std::size_t>(round)].push_back(index);
     return 1.0 + 0.001 * index;
   };
-  run_race(3, {false, false, false}, rules);
-  EXPECT_EQ(rounds[0], (std::vector<int>{0, 1, 2}));
-  EXPECT_EQ(rounds[1], (std::vector<int>{2, 1, 0}));
-  EXPECT_EQ(rounds[2], (std::vector<int>{0, 1, 2}));
-  EXPECT_EQ(rounds[3], (std::vector<int>{2, 1, 0}));
+  run_race(kCount, std::vector<bool>(kCount, false), rules);
+  std::set<std::pair<int, int>> followed;
+  for (std::size_t r = 0; r < rounds.size(); ++r) {
+    ASSERT_EQ(rounds[r].size(), std::size_t{kCount});
+    if (r % 2 == 1) {
+      EXPECT_TRUE(std::equal(rounds[r].begin(), rounds[r].end(), rounds[r - 1].rbegin())) << r;
+    }
+    for (std::size_t i = 1; i < kCount; ++i) followed.insert({rounds[r][i - 1], rounds[r][i]});
+  }
+  EXPECT_EQ(followed.size(), std::size_t{kCount * (kCount - 1)}) << "everybody follows everybody";
+  const auto first = rounds;
+  for (auto& round : rounds) round.clear();
+  run_race(kCount, std::vector<bool>(kCount, false), rules);
+  EXPECT_EQ(rounds, first) << "the next race has the same orders";
 }
 
 TEST(Race, HopelessOnesLeaveAfterTwoRoundsUnlessTheyMayNot) {
@@ -161,15 +174,19 @@ TEST(Race, StopKeepsWhatWasFound) {
   RaceRules rules;
   rules.policy = quick();
   rules.stop = &stop;
-  rules.sample = [&](int index, int round) -> Result<double> {
-    if (round == 0 && index == 1) stop = true;
+  std::set<int> sampled;
+  rules.sample = [&](int index, int) -> Result<double> {
+    sampled.insert(index);
+    stop = sampled.size() == 2;
     return 1.0;
   };
   const auto results = run_race(3, {true, true, true}, rules);
-  EXPECT_EQ(results[0].outcome, Outcome::measured);
-  EXPECT_EQ(results[1].outcome, Outcome::measured);
-  EXPECT_EQ(results[2].outcome, Outcome::ranked);
-  EXPECT_FALSE(results[2].reason.empty());
+  ASSERT_EQ(sampled.size(), 2U);
+  for (int i = 0; i < 3; ++i) {
+    const RaceResult& result = results[static_cast<std::size_t>(i)];
+    EXPECT_EQ(result.outcome, sampled.count(i) == 1 ? Outcome::measured : Outcome::ranked);
+    EXPECT_EQ(result.reason.empty(), sampled.count(i) == 1);
+  }
 }
 
 TEST(Race, ReportsRounds) {
