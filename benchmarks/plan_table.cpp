@@ -7,7 +7,7 @@
 //     bench_plan_table [PROBLEM] [--device cuda:0|cpu] [--rounds N] [--top N] [-o FILE]
 //
 // 1. Tunes and builds the table (Tuner::plan_table).
-// 2. At the borders of every interval (low, low + 1, middle, high - 1, high) runs the table and
+// 2. At the borders of every interval (low, low + 1, middle, high) runs the table and
 //    compares all of D with what another plan computes, the vendor's if there is one; then launches
 //    back and forth across every border, with the same buffers and without waiting.
 // 3. At these m times the table, the other intervals' candidates, planned for exactly this m where
@@ -21,9 +21,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -129,9 +132,8 @@ class Bench {
     std::vector<std::int64_t> ms;
     for (const auto& [range, plan] : table_.intervals()) {
       for (const std::int64_t m :
-           {range.low, range.low + 1, range.low + (range.high - range.low) / 2, range.high - 1,
-            range.high})
-        if (m >= range.low && m <= range.high) ms.push_back(m);
+           {range.low, range.low + 1, range.low + (range.high - range.low) / 2, range.high})
+        if (m <= range.high) ms.push_back(m);
     }
     std::sort(ms.begin(), ms.end());
     ms.erase(std::unique(ms.begin(), ms.end()), ms.end());
@@ -292,11 +294,18 @@ class Bench {
     }
     for (const Entry& entry : entries) sample(entry, copies, launches);  // warm-up
     std::vector<bool> gone(entries.size());
+    std::vector<std::size_t> order(entries.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::mt19937 chance;
     for (int round = 0; round < rounds_; ++round) {
-      for (std::size_t turn = 0; turn < entries.size(); ++turn) {
-        const std::size_t i = round % 2 == 0 ? turn : entries.size() - 1 - turn;
-        if (!gone[i]) entries[i].seconds.push_back(sample(entries[i], copies, launches));
+      // By chance, then the same backwards: nobody always follows the same one, or itself.
+      if (round % 2 == 0) {
+        std::shuffle(order.begin(), order.end(), chance);
+      } else {
+        std::reverse(order.begin(), order.end());
       }
+      for (const std::size_t i : order)
+        if (!gone[i]) entries[i].seconds.push_back(sample(entries[i], copies, launches));
       for (std::size_t i = 0; round == 1 && i < entries.size(); ++i)
         gone[i] = typical(entries[i]) > kDropRatio * typical(entries[0]);
     }
@@ -380,6 +389,7 @@ struct Warnings final : culet::Observer {
 
 int measure(int argc, char** argv) {
   const Options options = parse(argc, argv);
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // it takes minutes: what is known shows
   const Problem problem = parse_problem(options.problem);
   const auto device = culet::find_device(options.device);
   if (options.device.starts_with("cuda") && bench::skipped(device)) return 0;

@@ -14,9 +14,15 @@ namespace culet {
 /// The parts of a range that get a plan each.
 std::vector<MRange> halves(MRange range);
 
+/// What serves a range, and the largest of its ratios to the fastest there.
+struct Served {
+  int index = -1;
+  double behind = 1;
+};
+
 /// Of candidates with their seconds at the same values of m (infinite: it cannot be run there) the
-/// one whose largest ratio to the fastest is the smallest; `preferred` where that is within
-/// `slack`.
-int least_behind(const std::vector<std::vector<double>>& seconds, int preferred, double slack);
+/// one with the smallest product of ratios to the fastest; `preferred` where that is within `slack`
+/// at each.
+Served least_behind(const std::vector<std::vector<double>>& seconds, int preferred, double slack);
 
 }  // namespace culet

@@ -223,6 +223,7 @@ Result<void> TuneRun::shortlist(const std::vector<Candidate>& wanted) {
 void TuneRun::enter(const std::vector<Candidate>& candidates) {
   policy_.target_seconds /= 2;
   policy_.max_rounds = policy_.min_rounds;
+  policy_.drop_ratio = std::min(policy_.drop_ratio, 1.1);  // two rounds say how far behind it is
   reuse_ = state_.options.use_cached_trials;
   for (const Candidate& candidate : candidates) {
     const Backend* backend = state_.registry.find(candidate.steps.front().backend);

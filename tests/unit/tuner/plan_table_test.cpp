@@ -33,20 +33,26 @@ TEST(TableHalves, MeetInTheMiddle) {
   EXPECT_EQ(ends(halves({2049, 3072})), Ends({2049, 2560, 2561, 3072}));
 }
 
-TEST(LeastBehind, WeighsTheWorstOfBothEnds) {
-  EXPECT_EQ(least_behind({{1.0, 3.0}, {2.0, 2.0}, {1.2, 2.2}}, 0, 0.01), 2);
-  EXPECT_EQ(least_behind({{1.0, 3.0}, {2.0, 1.0}}, 0, 0.01), 1) << "2 behind 3";
+int index_of(const std::vector<std::vector<double>>& seconds, int preferred) {
+  return least_behind(seconds, preferred, 0.01).index;
+}
+
+TEST(LeastBehind, WeighsBothEnds) {
+  EXPECT_EQ(index_of({{1.0, 3.0}, {2.0, 2.0}, {1.2, 2.2}}, 0), 2);
+  EXPECT_EQ(index_of({{1.0, 3.0}, {2.0, 1.0}}, 0), 1) << "2 behind 3";
+  EXPECT_EQ(index_of({{1.49, 1.36}, {1.51, 1.0}, {1.0, 1.7}}, 0), 1) << "not the least worst";
+  EXPECT_DOUBLE_EQ(least_behind({{1.49, 1.36}, {1.51, 1.0}, {1.0, 1.7}}, 0, 0.01).behind, 1.51);
 }
 
 TEST(LeastBehind, KeepsThePreferredInATie) {
-  EXPECT_EQ(least_behind({{1.0, 1.0}, {1.009, 1.0}}, 1, 0.01), 1);
-  EXPECT_EQ(least_behind({{1.0, 1.0}, {1.011, 1.0}}, 1, 0.01), 0);
+  EXPECT_EQ(index_of({{1.0, 1.0}, {1.009, 1.0}}, 1), 1);
+  EXPECT_EQ(index_of({{1.0, 1.0}, {1.021, 1.0}}, 1), 0);
 }
 
 TEST(LeastBehind, WhatCannotRunEverywhereIsLast) {
-  EXPECT_EQ(least_behind({{kNever, 1.0}, {5.0, 4.0}}, 0, 0.01), 1);
-  EXPECT_EQ(least_behind({{kNever, 1.0}, {1.0, kNever}}, 1, 0.01), 1) << "none can: the preferred";
-  EXPECT_EQ(least_behind({{kNever, 1.0}, {kNever, 2.0}}, 1, 0.01), 0) << "a probe nobody has";
+  EXPECT_EQ(index_of({{kNever, 1.0}, {5.0, 4.0}}, 0), 1);
+  EXPECT_EQ(index_of({{kNever, 1.0}, {1.0, kNever}}, 1), 1) << "none can: the preferred";
+  EXPECT_EQ(index_of({{kNever, 1.0}, {kNever, 2.0}}, 1), 0) << "a probe nobody has";
 }
 
 /// Takes a millisecond longer where `condition` holds of m.
@@ -77,20 +83,37 @@ TEST(PlanTable, APieceIsServedByWhatIsFastInEachHalf) {
   const auto served = [](const PlanTable& by) {
     std::vector<std::pair<std::int64_t, std::string>> all;
     for (const auto& interval : by.intervals()) {
-      EXPECT_GE(interval.plan.problem().m_range.high, interval.range.high);
+      EXPECT_EQ(interval.plan.problem().m_range.high, interval.range.high);
       all.emplace_back(interval.range.high, interval.plan.candidate().steps.front().backend);
     }
     return all;
   };
   using Served = std::vector<std::pair<std::int64_t, std::string>>;
-  const Served expected = {{12, "low"}, {16, "low"}, {20, "low"}, {24, "high"}};
-  EXPECT_EQ(served(*table), expected) << "the halves of a piece with one choice are one interval";
+  const Served expected = {{10, "low"}, {12, "low"}, {14, "low"},
+                           {16, "low"}, {20, "low"}, {24, "high"}};
+  EXPECT_EQ(served(*table), expected);
 
   Tuner again(registry(), find_device("cpu:1").value(), options, cache);
   const auto same = again.plan_table(problem);
   ASSERT_TRUE(same) << same.error().message;
   EXPECT_EQ(again.counts().timed, 0) << "races are stored as well";
   EXPECT_EQ(served(*same), expected);
+}
+
+TEST(PlanTable, AHalfIsCutWhereNoPlanIsFastAtBothEnds) {
+  TuneOptions options;
+  options.policy.target_seconds = 1e-4;
+  Tuner tuner(planted_registry({slow_where("low", "x->m > 18"), slow_where("high", "x->m <= 18")}),
+              find_device("cpu:1").value(), options);
+  const auto table = tuner.plan_table(Problem::parse("24x8x8:f32:m=17..24").value());
+  ASSERT_TRUE(table) << table.error().message << table.error().detail;
+  std::vector<std::pair<std::int64_t, std::string>> served;
+  for (const auto& interval : table->intervals()) {
+    EXPECT_EQ(interval.plan.problem().m_range, interval.range) << "made for what it serves";
+    served.emplace_back(interval.range.high, interval.plan.candidate().steps.front().backend);
+  }
+  using Served = std::vector<std::pair<std::int64_t, std::string>>;
+  EXPECT_EQ(served, (Served{{18, "low"}, {20, "high"}, {24, "high"}}));
 }
 
 /// Asks for an end when something is timed at m.
