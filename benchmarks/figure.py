@@ -15,6 +15,8 @@ import json
 import math
 import sys
 
+from suites import times_of
+
 LEFT, RIGHT, TOP, ROW, WIDTH = 210, 40, 54, 40, 860
 LOW, HIGH = 0.78, 3.0
 
@@ -28,16 +30,11 @@ def ratios(path):
         data = next((each["report"] for each in data["suites"] if each["name"] == suite), None)
         if data is None:
             raise ValueError(f"no suite '{suite}'")
-    reports = data["reports"]
     found = []
-    for report in reports:
-        vendor, own = [], []
-        for trial in report["trials"]:
-            if trial.get("median_us") is None:
-                continue
-            (vendor if trial["steps"][0]["backend"] == "cublaslt" else own).append(trial["median_us"])
-        if vendor and own:
-            found.append((min(vendor) / min(own), report["problem"]))
+    for report in data["reports"]:
+        times = times_of(report)
+        if times["best"] and times["own"]:
+            found.append((times["best"] / times["own"], report["problem"]))
     return found
 
 

@@ -248,7 +248,8 @@ Result<PlanTable> Tuner::plan_table(const Problem& unchecked, Observer* observer
     const Problem& part = parts[i];
     Cutter cutter(*this, part, race);
     std::vector<Cutter::Part> served = {{part.m_range, chosen[i]}};
-    if (options().measure && options().overrides.pinned(part, device().kind) == nullptr) {
+    const Candidate* pin = options().overrides.pinned(part, device().kind);
+    if (options().measure && !(pin != nullptr && *pin == chosen[i])) {
       std::vector<Candidate> contenders = {chosen[i]};
       for (const Candidate& candidate : chosen)
         if (supported(candidate, part, *this)) add(candidate, &contenders);

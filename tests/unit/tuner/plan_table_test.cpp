@@ -154,5 +154,22 @@ TEST(PlanTable, APinnedPieceIsServedByItsPin) {
   EXPECT_EQ(table->intervals()[0].plan.candidate(), slow);
 }
 
+TEST(PlanTable, APieceWhosePinCannotBeUsedIsRaced) {
+  TuneOptions options;
+  options.policy.target_seconds = 1e-4;
+  const Problem problem = Problem::parse("24x8x8:f32:m=17..24").value();
+  Planted broken = own("broken");
+  broken.throws = "it is out of registers";
+  options.overrides.pin(problem, DeviceKind::cpu, Candidate::parse("broken{variant=0}").value());
+  Tuner tuner(
+      planted_registry({broken, slow_where("low", "x->m > 20"), slow_where("high", "x->m <= 20")}),
+      find_device("cpu:1").value(), options);
+  const auto table = tuner.plan_table(problem);
+  ASSERT_TRUE(table) << table.error().message;
+  ASSERT_EQ(table->intervals().size(), 2u);
+  EXPECT_EQ(table->intervals()[0].plan.candidate().steps.front().backend, "low");
+  EXPECT_EQ(table->intervals()[1].plan.candidate().steps.front().backend, "high");
+}
+
 }  // namespace
 }  // namespace culet

@@ -71,21 +71,22 @@ struct Race {
     };
     rules.statistic = host.statistic;
     rules.deciding = [&](const std::vector<std::optional<Timing>>& times) {
-      std::vector<Trial> raced(trials);
-      for (std::size_t i = 0; i < raced.size(); ++i) {
-        raced[i].outcome = Outcome::measured;
-        raced[i].timing = times[i];
-      }
-      return deciding(raced, rules.policy.noise_floor);
+      return deciding(raced(times), rules.policy.noise_floor);
     };
-    const auto results =
-        run_race(static_cast<int>(own.size()), std::vector<bool>(own.size(), true), rules);
-    std::vector<Trial> raced(trials);
-    for (std::size_t i = 0; i < raced.size(); ++i) {
-      raced[i].outcome = results[i].outcome;
-      raced[i].timing = results[i].timing;
+    std::vector<std::optional<Timing>> times;
+    for (const auto& result :
+         run_race(static_cast<int>(own.size()), std::vector<bool>(own.size(), true), rules))
+      times.push_back(result.timing);
+    return select(raced(times), rules.policy.noise_floor).index;
+  }
+
+  std::vector<Trial> raced(const std::vector<std::optional<Timing>>& times) const {
+    std::vector<Trial> all(trials);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      all[i].outcome = Outcome::measured;
+      all[i].timing = times[i];
     }
-    return select(raced, rules.policy.noise_floor).index;
+    return all;
   }
 };
 
