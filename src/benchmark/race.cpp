@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <random>
 
 namespace culet::benchmark {
@@ -55,10 +56,12 @@ class Race {
   // temperature falls on all alike. The order is by chance (the same in every race of as many), so
   // that nobody always runs in the wake of the same neighbours.
   std::vector<int> order_of(int round) const {
-    std::vector<int> order = running_;
+    std::vector<int> order(entries_.size());
+    std::iota(order.begin(), order.end(), 0);
     std::mt19937 chance(static_cast<unsigned>(round / 2));
     std::shuffle(order.begin(), order.end(), chance);
     if (round % 2 == 1) std::reverse(order.begin(), order.end());
+    std::erase_if(order, [this](int index) { return !runs(index); });
     return order;
   }
 

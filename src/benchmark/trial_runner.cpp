@@ -25,12 +25,10 @@ std::vector<RaceResult> TrialRunner::race(const std::vector<const BuiltCandidate
   rules.left = [&](int index) { leave(*candidates[static_cast<std::size_t>(index)]); };
   rules.sample = [&](int index, int round) -> Result<double> {
     const BuiltCandidate& candidate = *candidates[static_cast<std::size_t>(index)];
-    if (options_.simulated_clock) {
-      const double simulated = options_.simulated_clock(candidate.candidate, round);
-      if (simulated > 0) return simulated;
-    }
     if (problem_.is_empty()) return 0.0;  // nothing is launched
-    auto seconds = sample(candidate);
+    const auto& clock = options_.simulated_clock;
+    const double simulated = clock ? clock(candidate.candidate, round) : 0;
+    auto seconds = simulated > 0 ? Result<double>(simulated) : sample(candidate);
     if (options_.on_sample) options_.on_sample();
     return seconds;
   };

@@ -54,6 +54,14 @@ MValue read_mvalue(const Json& json) {
   return v;
 }
 
+/// As wide as the hardware's boxes can be, for every m.
+MValue read_box(const Json& json) {
+  const MValue box = read_mvalue(json);
+  const std::int64_t most = box.mul == 0 ? box.at(0) : box.cap;
+  if (most < 1 || most > 256) throw Json::other_error::create(505, "a box is not 1..256", &json);
+  return box;
+}
+
 Json write(const TensorMapSpec& map) {
   Json json{{"operand", write_enum(kOperands, map.operand)},
             {"dtype", std::string(to_string(map.dtype))},
@@ -84,7 +92,7 @@ TensorMapSpec read_map(const Json& json) {
   for (std::size_t i = 0; i < rank; ++i) {
     map.dims[i] = read_mvalue(json.at("dims").at(i));
     map.strides_bytes[i] = read_mvalue(json.at("strides_bytes").at(i));
-    map.box[i] = read_mvalue(json.at("box").at(i));
+    map.box[i] = read_box(json.at("box").at(i));
   }
   return map;
 }

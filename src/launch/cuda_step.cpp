@@ -101,7 +101,13 @@ Result<void> encode(const CudaDriver& driver, const TensorMapSpec& spec, const v
   constexpr std::uint32_t kUnitSteps[5] = {1, 1, 1, 1, 1};
   for (int i = 0; i < spec.rank; ++i) {
     dims[i] = static_cast<std::uint64_t>(spec.dims[i].at(m));
-    box[i] = static_cast<std::uint32_t>(spec.box[i].at(m));
+    const std::int64_t wide = spec.box[i].at(m);
+    if (wide < 1 || wide > 256) {
+      return fail(ErrorCode::unsupported,
+                  fmt::format("tensor map of {}: a box of {} in dimension {}, 1..256 can be",
+                              operand_name(spec.operand), wide, i));
+    }
+    box[i] = static_cast<std::uint32_t>(wide);
     if (i > 0) strides[i - 1] = static_cast<std::uint64_t>(spec.strides_bytes[i].at(m));
   }
   const int code = driver.tensor_map_encode_tiled(

@@ -14,6 +14,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "culet/tuner.h"
@@ -57,10 +58,7 @@ class Outlook {
  public:
   Outlook(const Problem& p, const Tuner& tuner)
       : tuner_(tuner),
-        ranked_(tuner.registry().discover(p, tuner.device(), tuner.options().backends)) {
-    for (const RankedCandidate& each : ranked_)
-      if (each.estimate) best_ = std::min(best_, each.estimate->seconds);
-  }
+        ranked_(tuner.registry().discover(p, tuner.device(), tuner.options().backends)) {}
 
   /// Adds the first two of the vendor's and of the model's.
   void propose(std::vector<Candidate>* to) const {
@@ -71,19 +69,34 @@ class Outlook {
     }
   }
 
-  /// Whether the model puts it so far behind that it need not run; never the vendor's.
-  bool is_hopeless(const Candidate& candidate) const {
+  /// Those that the model puts far behind the best of their backend among them: how two of one
+  /// backend compare it knows better than how two backends do. Never the vendor's.
+  std::vector<bool> hopeless(const std::vector<Candidate>& contenders) const {
     constexpr double kHopeless = 1.5;
-    const auto found = std::find_if(ranked_.begin(), ranked_.end(),
-                                    [&](const auto& each) { return each.candidate == candidate; });
-    return found != ranked_.end() && found->estimate &&
-           found->estimate->seconds > kHopeless * best_;
+    std::vector<double> seconds(contenders.size(), 0);
+    std::map<std::string, double> best;
+    for (std::size_t i = 0; i < contenders.size(); ++i) {
+      const auto found = std::find_if(ranked_.begin(), ranked_.end(), [&](const auto& each) {
+        return each.candidate == contenders[i];
+      });
+      if (found == ranked_.end() || found->vendor || !found->estimate) continue;
+      seconds[i] = found->estimate->seconds;
+      double& of_backend = best.try_emplace(backend_of(contenders[i]), seconds[i]).first->second;
+      of_backend = std::min(of_backend, seconds[i]);
+    }
+    std::vector<bool> result;
+    for (std::size_t i = 0; i < contenders.size(); ++i)
+      result.push_back(seconds[i] > kHopeless * best[backend_of(contenders[i])]);
+    return result;
   }
 
  private:
+  static const std::string& backend_of(const Candidate& candidate) {
+    return candidate.steps.front().backend;
+  }
+
   const Tuner& tuner_;
   std::vector<RankedCandidate> ranked_;
-  double best_ = std::numeric_limits<double>::infinity();
 };
 
 /// Whether every step's backend takes all m of the piece; an epilogue's step follows the product's.
@@ -96,13 +109,11 @@ bool supported(const Candidate& candidate, const Problem& piece, const Tuner& tu
   });
 }
 
-/// Seconds of `candidate`; infinite where it was not measured.
-double seconds_of(const Candidate& candidate, const std::vector<Trial>& trials) {
-  for (const Trial& trial : trials) {
-    if (trial.candidate == candidate && trial.outcome == Outcome::measured && trial.timing)
-      return trial.timing->median;
-  }
-  return std::numeric_limits<double>::infinity();
+/// What came of `candidate`.
+const Trial* trial_of(const Candidate& candidate, const std::vector<Trial>& trials) {
+  const auto found = std::find_if(trials.begin(), trials.end(),
+                                  [&](const Trial& trial) { return trial.candidate == candidate; });
+  return found == trials.end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -148,29 +159,40 @@ class Cutter {
       : tuner_(tuner), piece_(piece), contest_(std::move(contest)) {}
 
   /// Adds the parts of `range`, raced among the contenders, of which the first is preferred, and
-  /// what is proposed at the range's ends. It is halved `cuts` times at most.
+  /// what is proposed at the range's ends. It is halved `cuts` times at most, or until something is
+  /// right at both ends. Errors (no_candidate): at some m nothing is.
   Result<void> serve(const MRange& range, std::vector<Candidate> contenders, int cuts) {
     std::vector<std::int64_t> ends = {range.low};
     if (range.high > range.low) ends.push_back(range.high);
     add_proposals_and_drop_hopeless(range, ends, &contenders);
-    if (contenders.size() == 1) {
-      parts_.push_back({range, contenders.front()});
-      return {};
-    }
     std::vector<std::vector<double>> seconds(contenders.size());
+    std::vector<std::string> failures(contenders.size());
     for (const std::int64_t m : ends) {
       const auto trials = contest_(at(piece_, range, m), contenders);
       if (!trials) return tl::unexpected(trials.error());
-      for (std::size_t c = 0; c < contenders.size(); ++c)
-        seconds[c].push_back(seconds_of(contenders[c], *trials));
+      for (std::size_t c = 0; c < contenders.size(); ++c) {
+        const Trial* trial = trial_of(contenders[c], *trials);
+        const bool timed = trial != nullptr && trial->outcome == Outcome::measured && trial->timing;
+        seconds[c].push_back(timed ? trial->timing->median
+                                   : std::numeric_limits<double>::infinity());
+        // What the time was not enough for is only ranked.
+        if (!timed && trial != nullptr && trial->outcome != Outcome::ranked)
+          failures[c] = fmt::format("m={}: {} is {}: {}", m, contenders[c].text(),
+                                    to_string(trial->outcome), trial->reason);
+      }
     }
     // So few rounds tell no less apart; and among many one always looks faster than it is.
     const double slack = tuner_.device().is_cuda() ? 0.01 : 0.03;
     const Served served = least_behind(seconds, 0, slack);
-    if (served.behind <= 1 + 4 * slack || cuts == 0 || ends.size() == 1) {
-      parts_.push_back({range, contenders[static_cast<std::size_t>(served.index)]});
+    const auto index = static_cast<std::size_t>(served.index);
+    const bool right = failures[index].empty();
+    const bool known = !std::isinf(served.behind);
+    const bool far = known && served.behind > 1 + 4 * slack;
+    if (right && (!far || cuts <= 0 || ends.size() == 1)) {
+      parts_.push_back({range, contenders[index]});
       return {};
     }
+    if (ends.size() == 1) return fail(ErrorCode::no_candidate, failures[index]);
     const std::vector<Candidate> near = near_at_an_end(contenders, seconds);
     for (const MRange& half : halves(range)) {
       if (auto ok = serve(half, near, cuts - 1); !ok) return ok;
@@ -189,12 +211,15 @@ class Cutter {
       outlooks.emplace_back(at(piece_, range, m), tuner_);
       outlooks.back().propose(contenders);
     }
-    const Candidate preferred = contenders->front();
-    std::erase_if(*contenders, [&](const Candidate& candidate) {
-      const auto is_hopeless = [&](const Outlook& at) { return at.is_hopeless(candidate); };
-      return !(candidate == preferred) &&
-             std::all_of(outlooks.begin(), outlooks.end(), is_hopeless);
-    });
+    std::vector<bool> everywhere(contenders->size(), true);
+    for (const Outlook& outlook : outlooks) {
+      const std::vector<bool> here = outlook.hopeless(*contenders);
+      for (std::size_t i = 0; i < here.size(); ++i) everywhere[i] = everywhere[i] && here[i];
+    }
+    std::vector<Candidate> kept = {contenders->front()};
+    for (std::size_t i = 1; i < contenders->size(); ++i)
+      if (!everywhere[i]) kept.push_back((*contenders)[i]);
+    *contenders = std::move(kept);
   }
 
   /// The preferred, and those that are not far behind at one end or the other.

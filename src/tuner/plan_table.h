@@ -21,8 +21,8 @@ struct Served {
 };
 
 /// Of candidates with their seconds at the same values of m (infinite: it cannot be run there) the
-/// one with the smallest product of ratios to the fastest; `preferred` where that is within `slack`
-/// at each.
+/// one with the smallest product of ratios to the fastest; `preferred` where its product is within
+/// `slack` of that for each of them.
 Served least_behind(const std::vector<std::vector<double>>& seconds, int preferred, double slack);
 
 }  // namespace culet

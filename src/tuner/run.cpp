@@ -223,7 +223,8 @@ Result<void> TuneRun::shortlist(const std::vector<Candidate>& wanted) {
 void TuneRun::enter(const std::vector<Candidate>& candidates) {
   policy_.target_seconds /= 2;
   policy_.max_rounds = policy_.min_rounds;
-  policy_.drop_ratio = std::min(policy_.drop_ratio, 1.1);  // two rounds say how far behind it is
+  // On a GPU two rounds say how far behind it is.
+  if (state_.device.is_cuda()) policy_.drop_ratio = std::min(policy_.drop_ratio, 1.1);
   reuse_ = state_.options.use_cached_trials;
   for (const Candidate& candidate : candidates) {
     const Backend* backend = state_.registry.find(candidate.steps.front().backend);
@@ -323,6 +324,7 @@ void TuneRun::race(TrialRunner& runner, const std::vector<int>& entrants) {
         }
         return deciding(std::move(trials), policy_.noise_floor);
       });
+  race_stopped_ = halted();
   // Large problems reach the power cap one after the other: said once.
   if (!runner.notes().empty() && state_.noted.insert(runner.notes()).second)
     note(fmt::format("the device was held back while timing ({}), first with {}", runner.notes(),
@@ -340,7 +342,8 @@ void TuneRun::race(TrialRunner& runner, const std::vector<int>& entrants) {
       }
     }
     // Of a race that was stopped only what had its rounds is known for good.
-    const bool known = !halted() || !trial.timing || trial.timing->samples >= policy_.min_rounds;
+    const bool known =
+        !race_stopped_ || !trial.timing || trial.timing->samples >= policy_.min_rounds;
     if (known) store_trial(trial);
     if (observer_ != nullptr) observer_->trial(report_.problem, trial);
   }
@@ -399,6 +402,7 @@ void TuneRun::select() {
                            : "no candidate was both correct and timed";
   }
   apply_pin();
+  if (race_stopped_) report_.why += "; stopped while it was timed";
   report_.from_cache = stored_only_;
 }
 

@@ -121,6 +121,7 @@ class TuneRun {
   std::map<Candidate, Trial> stored_;  ///< of this problem, in this environment
   bool reuse_ = false;                 ///< stored trials may stand for measuring
   bool stored_only_ = false;
+  bool race_stopped_ = false;
   bool measuring_ = false;  ///< compile() was reached: only a measured trial may be chosen
   int stored_choice_ = -1;  ///< the trial that a stored selection names
   std::vector<Trial> denied_;

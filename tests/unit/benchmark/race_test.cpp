@@ -46,6 +46,21 @@ TEST(Race, OrderIsByChanceAndThenBackwards) {
   for (auto& round : rounds) round.clear();
   run_race(kCount, std::vector<bool>(kCount, false), rules);
   EXPECT_EQ(rounds, first) << "the next race has the same orders";
+
+  // Who leaves between a round and its reverse changes nothing for the others.
+  for (auto& round : rounds) round.clear();
+  rules.policy.min_rounds = 1;
+  rules.deciding = [](const std::vector<std::optional<Timing>>& times) {
+    std::vector<bool> decides(times.size(), true);
+    decides[2] = false;
+    return decides;
+  };
+  run_race(kCount, std::vector<bool>(kCount, false), rules);
+  for (std::size_t r = 1; r < rounds.size(); ++r) {
+    std::vector<int> others = first[r];
+    std::erase(others, 2);
+    EXPECT_EQ(rounds[r], others) << r;
+  }
 }
 
 TEST(Race, HopelessOnesLeaveAfterTwoRoundsUnlessTheyMayNot) {

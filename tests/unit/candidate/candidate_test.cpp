@@ -160,7 +160,7 @@ LaunchSpec full_spec() {
   map.dims[2] = 8;
   map.strides_bytes[1] = std::int64_t{1} << 40;
   map.box[0] = 64;
-  map.box[1] = 128;
+  map.box[1] = MValue::tiles_of_m(1, 1, 128);
   map.swizzle_bytes = 64;
   map.l2_promotion_bytes = 256;
   MValue offset = MValue::times_m(-5);
@@ -250,6 +250,13 @@ TEST(LaunchSpec, NumbersThatAreNotWholeOrDoNotFitAreErrors) {
   }
   EXPECT_FALSE(LaunchSpec::from_json(with("\"shared_bytes\":", "-1")));
   EXPECT_FALSE(LaunchSpec::from_json(with("\"offset_bytes\":", "1e300")));
+  // The first of a map's box, and the most that one which follows m can be.
+  for (const char* field : {"\"box\":[", "\"box\":[64,{\"add\":0,\"cap\":"}) {
+    ASSERT_NE(json.find(field), std::string::npos) << json;
+    EXPECT_TRUE(LaunchSpec::from_json(with(field, "256"))) << field;
+    for (const char* value : {"0", "-1", "257", "4294967360"})
+      EXPECT_FALSE(LaunchSpec::from_json(with(field, value))) << field << value;
+  }
   EXPECT_FALSE(LaunchSpec::from_json(with("\"workspace_align\":", "9223372036854775808")));
 }
 

@@ -5,6 +5,7 @@
 // clearly faster than the vendor is not chosen, and a repeated question costs nothing.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <limits>
 #include <map>
 
@@ -76,6 +77,30 @@ TEST(Pipeline, FivePerCentFasterIsChosen) {
   EXPECT_EQ(report->choice()->candidate.steps.front().backend, "own");
   ASSERT_TRUE(report->vs_default());
   EXPECT_NEAR(*report->vs_default(), 1 / 0.95, 1e-6);
+}
+
+/// Asks for an end after the first round.
+class StopsInARace : public Observer {
+ public:
+  void progress(const Progress& progress) override {
+    if (progress.phase == "time" && progress.done > 0) stop = true;
+  }
+  std::atomic<bool> stop = false;
+};
+
+TEST(Pipeline, AStoppedRaceSaysSo) {
+  StopsInARace stops;
+  TuneOptions options = simulated({{"vendor_lib", 1e-3}, {"own", 0.95e-3}});
+  Tuner whole(planted_registry({vendor(), own("own")}), cpu(), options);
+  const auto finished = whole.tune(problem());
+  ASSERT_TRUE(finished) << finished.error().message;
+  EXPECT_EQ(finished->why.find("stopped"), std::string::npos) << finished->why;
+  options.stop = &stops.stop;
+  Tuner tuner(planted_registry({vendor(), own("own")}), cpu(), options);
+  const auto report = tuner.tune(problem(), &stops);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_LE(trial_of(*report, "own").timing->samples, 2);
+  EXPECT_NE(report->why.find("; stopped while it was timed"), std::string::npos) << report->why;
 }
 
 TEST(Pipeline, AThrowingBuildFailsAloneWithItsLog) {

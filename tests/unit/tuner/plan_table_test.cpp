@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <limits>
+#include <set>
 
 #include "planted.h"
 
@@ -67,6 +68,16 @@ class Counting : public Observer {
   std::vector<std::int64_t> tuned;
 };
 
+/// {high end, backend} of every interval.
+std::vector<std::pair<std::int64_t, std::string>> served_by(const PlanTable& table) {
+  std::vector<std::pair<std::int64_t, std::string>> all;
+  for (const auto& interval : table.intervals()) {
+    EXPECT_EQ(interval.plan.problem().m_range, interval.range) << "made for what it serves";
+    all.emplace_back(interval.range.high, interval.plan.candidate().steps.front().backend);
+  }
+  return all;
+}
+
 TEST(PlanTable, APieceIsServedByWhatIsFastInEachHalf) {
   TuneOptions options;
   options.policy.target_seconds = 1e-4;
@@ -80,24 +91,16 @@ TEST(PlanTable, APieceIsServedByWhatIsFastInEachHalf) {
   const auto table = tuner.plan_table(problem, &counting);
   ASSERT_TRUE(table) << table.error().message << table.error().detail;
   EXPECT_EQ(counting.tuned, (std::vector<std::int64_t>{12, 16, 24})) << "at these m alone";
-  const auto served = [](const PlanTable& by) {
-    std::vector<std::pair<std::int64_t, std::string>> all;
-    for (const auto& interval : by.intervals()) {
-      EXPECT_EQ(interval.plan.problem().m_range.high, interval.range.high);
-      all.emplace_back(interval.range.high, interval.plan.candidate().steps.front().backend);
-    }
-    return all;
-  };
   using Served = std::vector<std::pair<std::int64_t, std::string>>;
   const Served expected = {{10, "low"}, {12, "low"}, {14, "low"},
                            {16, "low"}, {20, "low"}, {24, "high"}};
-  EXPECT_EQ(served(*table), expected);
+  EXPECT_EQ(served_by(*table), expected);
 
   Tuner again(registry(), find_device("cpu:1").value(), options, cache);
   const auto same = again.plan_table(problem);
   ASSERT_TRUE(same) << same.error().message;
   EXPECT_EQ(again.counts().timed, 0) << "races are stored as well";
-  EXPECT_EQ(served(*same), expected);
+  EXPECT_EQ(served_by(*same), expected);
 }
 
 TEST(PlanTable, AHalfIsCutWhereNoPlanIsFastAtBothEnds) {
@@ -107,13 +110,70 @@ TEST(PlanTable, AHalfIsCutWhereNoPlanIsFastAtBothEnds) {
               find_device("cpu:1").value(), options);
   const auto table = tuner.plan_table(Problem::parse("24x8x8:f32:m=17..24").value());
   ASSERT_TRUE(table) << table.error().message << table.error().detail;
-  std::vector<std::pair<std::int64_t, std::string>> served;
-  for (const auto& interval : table->intervals()) {
-    EXPECT_EQ(interval.plan.problem().m_range, interval.range) << "made for what it serves";
-    served.emplace_back(interval.range.high, interval.plan.candidate().steps.front().backend);
-  }
   using Served = std::vector<std::pair<std::int64_t, std::string>>;
-  EXPECT_EQ(served, (Served{{18, "low"}, {20, "high"}, {24, "high"}}));
+  EXPECT_EQ(served_by(*table), (Served{{18, "low"}, {20, "high"}, {24, "high"}}));
+}
+
+/// Wrong at m = 20 alone, where no piece ends.
+Planted wrong_at_20(const std::string& name) { return own(name, "if (x->m == 20) d[0] += 1;"); }
+
+TEST(PlanTable, WhatIsWrongAtAnEndOfAPartDoesNotServeIt) {
+  TuneOptions options;
+  options.policy.target_seconds = 1e-4;
+  Tuner tuner(planted_registry({wrong_at_20("wrong"), slow_where("slow", "x->m > 0")}),
+              find_device("cpu:1").value(), options);
+  const auto table = tuner.plan_table(Problem::parse("24x8x8:f32:m=17..24").value());
+  ASSERT_TRUE(table) << table.error().message << table.error().detail;
+  for (const auto& [high, backend] : served_by(*table)) {
+    EXPECT_EQ(backend, high == 20 ? "slow" : "wrong") << high;
+  }
+}
+
+TEST(PlanTable, AnMThatNothingComputesIsAnError) {
+  TuneOptions options;
+  options.policy.target_seconds = 1e-4;
+  const Problem problem = Problem::parse("24x8x8:f32:m=17..24").value();
+  for (const auto& registry : {planted_registry({wrong_at_20("a")}),
+                               planted_registry({wrong_at_20("a"), wrong_at_20("b")})}) {
+    Tuner tuner(registry, find_device("cpu:1").value(), options);
+    const auto table = tuner.plan_table(problem);
+    ASSERT_FALSE(table);
+    EXPECT_EQ(table.error().code, ErrorCode::no_candidate);
+    const std::string& message = table.error().message;
+    EXPECT_EQ(message.rfind("m=20: ", 0), 0u) << message;
+    EXPECT_NE(message.find("{variant=0} is wrong: D[0,0]"), std::string::npos) << message;
+  }
+}
+
+/// Who is timed at an m.
+class TimedAt : public Observer {
+ public:
+  explicit TimedAt(std::int64_t m) : m_(m) {}
+  void trial(const Problem& p, const Trial& trial) override {
+    if (p.m == m_) candidates.insert(trial.candidate.text());
+  }
+  std::set<std::string> candidates;
+
+ private:
+  std::int64_t m_;
+};
+
+TEST(PlanTable, TheModelLeavesOutWhatIsFarBehindInItsOwnBackend) {
+  TuneOptions options;
+  options.isolation = Isolation::none;
+  // In its backend variant 1 is estimated at twice variant 0, and `boasts` at nothing.
+  Planted two = own("two"), boasts = own("boasts");
+  two.configs = 2;
+  boasts.estimate_seconds = 1e-6;
+  options.simulated_clock = [](const Candidate& candidate, int) {
+    return candidate.steps.front().backend == "two" ? 1e-3 : 2e-3;
+  };
+  Tuner tuner(planted_registry({two, boasts}), find_device("cpu:1").value(), options);
+  TimedAt timed(20);
+  const auto table = tuner.plan_table(Problem::parse("24x8x8:f32:m=17..24").value(), &timed);
+  ASSERT_TRUE(table) << table.error().message;
+  EXPECT_EQ(timed.candidates, (std::set<std::string>{"two{variant=0}", "boasts{variant=0}"}));
+  for (const auto& [high, backend] : served_by(*table)) EXPECT_EQ(backend, "two") << high;
 }
 
 /// Asks for an end when something is timed at m.
