@@ -139,8 +139,8 @@ class Tuner {
   /// Plans for intervals of the problem's m range. The range is cut into pieces, each tuned at its
   /// largest m; what was chosen and what is proposed for other m then races at both ends of each
   /// half of a piece, which is served by what is least behind the fastest there, or halved again
-  /// where that is far. A budget holds for each tuning and each race. It begins at m = 1: with no
-  /// rows there is nothing to run.
+  /// where that is far. A budget holds for each tuning and each race. The table begins at m = 1:
+  /// with no rows there is nothing to run.
   Result<PlanTable> plan_table(const Problem& problem, Observer* observer = nullptr);
 
   /// What the store knows of a candidate as it would be measured here.

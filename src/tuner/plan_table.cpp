@@ -109,6 +109,13 @@ bool supported(const Candidate& candidate, const Problem& piece, const Tuner& tu
   });
 }
 
+/// The least of all candidates' seconds at a probe.
+double fastest_at(std::size_t probe, const std::vector<std::vector<double>>& seconds) {
+  double fastest = std::numeric_limits<double>::infinity();
+  for (const auto& times : seconds) fastest = std::min(fastest, times[probe]);
+  return fastest;
+}
+
 /// What came of `candidate`.
 const Trial* trial_of(const Candidate& candidate, const std::vector<Trial>& trials) {
   const auto found = std::find_if(trials.begin(), trials.end(),
@@ -128,8 +135,7 @@ Served least_behind(const std::vector<std::vector<double>>& seconds, int preferr
   std::vector<double> all(seconds.size(), 1), most(seconds.size(), 1);
   int probes = 0;
   for (std::size_t probe = 0; probe < seconds.front().size(); ++probe) {
-    double best = std::numeric_limits<double>::infinity();
-    for (const auto& times : seconds) best = std::min(best, times[probe]);
+    const double best = fastest_at(probe, seconds);
     if (std::isinf(best)) continue;
     ++probes;
     for (std::size_t i = 0; i < seconds.size(); ++i) {
@@ -186,8 +192,7 @@ class Cutter {
     const Served served = least_behind(seconds, 0, slack);
     const auto index = static_cast<std::size_t>(served.index);
     const bool right = failures[index].empty();
-    const bool known = !std::isinf(served.behind);
-    const bool far = known && served.behind > 1 + 4 * slack;
+    const bool far = served.behind > 1 + 4 * slack && !std::isinf(served.behind);
     if (right && (!far || cuts <= 0 || ends.size() == 1)) {
       parts_.push_back({range, contenders[index]});
       return {};
@@ -228,8 +233,7 @@ class Cutter {
     constexpr double kFar = 1.25;
     std::vector<Candidate> near = {contenders.front()};
     for (std::size_t end = 0; end < seconds.front().size(); ++end) {
-      double best = std::numeric_limits<double>::infinity();
-      for (const auto& times : seconds) best = std::min(best, times[end]);
+      const double best = fastest_at(end, seconds);
       for (std::size_t c = 0; c < contenders.size(); ++c)
         if (seconds[c][end] <= kFar * best) add(contenders[c], &near);
     }

@@ -193,7 +193,7 @@ TEST(Sm90DenseLaunch, ExpectsTheBytesThatItsBoxesBring) {
         "513x512x520:bf16", "333x1023x520x3:f16>f32", "40x2112x4096:bf16:m=1..64",
         "512x520x4096:bf16:m=3..512", "200x520x512x3:bf16:m=9..200", "200x4096x4096:e4m3",
         "1000x1000x1000:bf16:layout=nt", "100x1000x1000:bf16:layout=tt",
-        "300x136x512:bf16:epi=\"acc + c[m,n]\""}) {
+        "300x520x512:bf16:layout=tt:m=9..300", "300x136x512:bf16:epi=\"acc + c[m,n]\""}) {
     const Problem p = problem(text);
     for (const auto& c : sm90_dense::space(p, h200())) {
       const auto spec = family.launch(p, step_of(c.config()), h200());
