@@ -23,7 +23,7 @@
 #include "common.h"
 #include "cuda_memory.h"
 #include "culet/culet.h"
-#include "decode_options.h"
+#include "layer_options.h"
 
 namespace {
 
@@ -165,7 +165,7 @@ std::vector<Entry> entries_of(const culet::TuneReport& report, culet::Tuner& tun
 }
 
 void measure(const Problem& problem, culet::Tuner& tuner, void* stream,
-             const bench::DecodeOptions& options) {
+             const bench::LayerOptions& options) {
   const Problem p = chained(problem);
   const culet::TuneReport report = must(tuner.tune(p));
   Chain chain(p, stream);
@@ -201,7 +201,7 @@ void measure(const Problem& problem, culet::Tuner& tuner, void* stream,
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bench::DecodeOptions options = bench::parse_options(argc, argv, "bench_chain", 8);
+  const bench::LayerOptions options = bench::parse_options(argc, argv, "bench_chain", 8);
   const auto device = culet::find_device("cuda");
   if (bench::skipped(device)) return 0;
   void* const stream = bench::open_device(device->ordinal);

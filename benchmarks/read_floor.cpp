@@ -17,7 +17,7 @@
 
 #include "cuda_memory.h"
 #include "culet/culet.h"
-#include "decode_options.h"
+#include "layer_options.h"
 
 namespace {
 
@@ -160,7 +160,7 @@ struct Class {
 };
 
 void measure(const Problem& p, culet::Tuner& tuner, culet::Tuner& readers, void* stream,
-             const bench::DecodeOptions& options, std::vector<Class>* classes) {
+             const bench::LayerOptions& options, std::vector<Class>* classes) {
   const culet::TuneReport report = must(tuner.tune(p));
   Copies copies(p);
   std::vector<Entry> entries;
@@ -208,7 +208,7 @@ void measure(const Problem& p, culet::Tuner& tuner, culet::Tuner& readers, void*
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bench::DecodeOptions options = bench::parse_options(argc, argv, "bench_read_floor", 3);
+  const bench::LayerOptions options = bench::parse_options(argc, argv, "bench_read_floor", 3);
   const std::vector<Problem> problems = options.problems();
   for (const Problem& p : problems) {
     if (p.batch != 1 || p.is_empty()) stop(p.text() + ": one product that is not empty", 2);

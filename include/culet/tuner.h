@@ -76,6 +76,11 @@ struct MeasurePolicy {
       0;  ///< operands rotate over at least this many bytes; 0: 3x the last-level cache
   double noise_floor = 0.005;  ///< ties within this go to the better-ranked
   double trial_seconds = 10;   ///< longer than this is timed_out
+  /// Where a GPU is held back (power cap), the fastest meet again in a final, in whose rounds each
+  /// runs alone for this long before what counts, so that it has the clock that its own power
+  /// leaves; 0: no final. Who: those at most `final_ratio` slower than the fastest.
+  double settle_seconds = 0.08;
+  double final_ratio = 1.08;
   std::string text() const;
 };
 

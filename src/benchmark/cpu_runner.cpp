@@ -115,7 +115,7 @@ class CpuRunner : public TrialRunner {
   Result<void> allocate();
 
   Verification verify(const BuiltCandidate& candidate, bool full) override;
-  Result<double> sample(const BuiltCandidate& candidate) override;
+  Result<double> sample(const BuiltCandidate& candidate, double settle_seconds) override;
   void leave(const BuiltCandidate& candidate) override;
 
  private:
@@ -373,7 +373,7 @@ Result<double> CpuRunner::one_round(Entrant& entrant) {
   return best;
 }
 
-Result<double> CpuRunner::sample(const BuiltCandidate& candidate) {
+Result<double> CpuRunner::sample(const BuiltCandidate& candidate, double /*settle_seconds*/) {
   auto& entrant = entrants_[&candidate];
   if (entrant == nullptr) {
     watch(entry_limit(options_.policy));

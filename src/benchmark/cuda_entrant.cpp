@@ -195,11 +195,15 @@ double CudaEntrant::round_seconds(const MeasurePolicy& policy) const {
   return std::max(estimate_, 1e-7) * launches_ * (replays(policy) + 1);
 }
 
-Result<double> CudaEntrant::sample(const MeasurePolicy& policy, cuda::CUstream stream) {
+Result<double> CudaEntrant::sample(const MeasurePolicy& policy, double settle_seconds,
+                                   cuda::CUstream stream) {
   const int replays = this->replays(policy);
-  // What ran before has left clocks, caches and queues in its own state. And while this replay
-  // runs, the host gets ahead, so that starting a graph of many launches costs no device time.
-  if (estimate_ < policy.target_seconds / 2) {
+  // What ran before has left clocks, caches and queues in its own state. And while these replays
+  // run, the host gets ahead, so that starting a graph of many launches costs no device time.
+  int first = estimate_ < policy.target_seconds / 2 ? 1 : 0;
+  const double replay = std::max(estimate_, 1e-7) * launches_;
+  first = std::max(first, static_cast<int>(std::ceil(settle_seconds / replay)));
+  for (int i = 0; i < first; ++i) {
     if (auto ok = graph_.launch(stream); !ok) return failed(ok);
   }
   if (auto ok = events_[0].record(stream); !ok) return failed(ok);
@@ -207,7 +211,7 @@ Result<double> CudaEntrant::sample(const MeasurePolicy& policy, cuda::CUstream s
     if (auto ok = graph_.launch(stream); !ok) return failed(ok);
     if (auto ok = events_[static_cast<std::size_t>(i) + 1].record(stream); !ok) return failed(ok);
   }
-  auto done = wait_for(stream, round_limit(policy, round_seconds(policy)));
+  auto done = wait_for(stream, round_limit(policy, round_seconds(policy) + settle_seconds));
   if (!done) return failed(done);
   if (!*done) return fail(ErrorCode::out_of_budget, "a run did not end");
   std::vector<double> seconds;

@@ -41,8 +41,9 @@ class CudaEntrant {
                                                    double rotate_bytes, double memory_left,
                                                    const MeasurePolicy& policy,
                                                    cuda::CUstream stream);
-  /// Seconds of one run: the median over the replays of one round.
-  Result<double> sample(const MeasurePolicy& policy, cuda::CUstream stream);
+  /// Seconds of one run: the median over the replays of one round, after others for as long as it
+  /// takes to settle (seconds).
+  Result<double> sample(const MeasurePolicy& policy, double settle_seconds, cuda::CUstream stream);
   /// What sample() should take.
   double round_seconds(const MeasurePolicy& policy) const;
   double bytes() const { return bytes_; }

@@ -59,7 +59,7 @@ class CudaRunner : public TrialRunner {
   Result<void> allocate();
 
   Verification verify(const BuiltCandidate& candidate, bool full) override;
-  Result<double> sample(const BuiltCandidate& candidate) override;
+  Result<double> sample(const BuiltCandidate& candidate, double settle_seconds) override;
   void leave(const BuiltCandidate& candidate) override;
   bool usable() const override { return broken_.empty(); }
 
@@ -448,7 +448,7 @@ Result<void> CudaRunner::enter_race(std::unique_ptr<CudaEntrant>& entrant,
   return {};
 }
 
-Result<double> CudaRunner::sample(const BuiltCandidate& candidate) {
+Result<double> CudaRunner::sample(const BuiltCandidate& candidate, double settle_seconds) {
   if (!broken_.empty()) return fail(ErrorCode::device, broken_);
   auto context = cuda::Context::enter(device_.ordinal);
   if (!context) return failed(context);
@@ -459,8 +459,9 @@ Result<double> CudaRunner::sample(const BuiltCandidate& candidate) {
     watch(0);
     if (!entered) return failed(entered);
   }
-  watch(round_limit(options_.policy, entrant->round_seconds(options_.policy)) + kHostSlack);
-  auto seconds = entrant->sample(options_.policy, stream_.get());
+  const double expected = entrant->round_seconds(options_.policy) + settle_seconds;
+  watch(round_limit(options_.policy, expected) + kHostSlack);
+  auto seconds = entrant->sample(options_.policy, settle_seconds, stream_.get());
   watch(0);
   if (!seconds) note_failure(seconds.error());
   if (hanging_) (void)entrant.release();

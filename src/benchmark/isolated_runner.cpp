@@ -107,11 +107,11 @@ class IsolatedRunner : public TrialRunner {
     return reply->verdict;
   }
 
-  Result<double> sample(const BuiltCandidate& candidate) override {
+  Result<double> sample(const BuiltCandidate& candidate, double settle_seconds) override {
     std::int64_t& number = racing_[&candidate];
     if (number == 0) number = next_number();
     MessageWriter request(MessageKind::sample);
-    request.put(number);
+    request.put(number).put(settle_seconds);
     auto reply = host_.ask(number, candidate, request);
     if (!reply) {
       return fail(reply.error().outcome == Outcome::timed_out ? ErrorCode::out_of_budget

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <random>
 
@@ -24,20 +25,9 @@ class Race {
   }
 
   std::vector<RaceResult> run() {
-    const MeasurePolicy& policy = rules_.policy;
-    for (int round = 0; round < policy.max_rounds && !running_.empty() && !stopped(); ++round) {
-      run_round(round);
-      update_drift();
-      const bool enough = round + 1 >= policy.min_rounds;
-      if (round >= 1) drop_hopeless();
-      if (enough) keep_deciding();
-      if (rules_.on_round) {
-        const bool more = !running_.empty() && round + 1 < policy.max_rounds;
-        rules_.on_round(round + 1, !more     ? round + 1
-                                   : !enough ? policy.min_rounds
-                                             : policy.max_rounds);
-      }
-    }
+    run_rounds(rules_.policy.max_rounds, rules_.policy.drop_ratio);
+    const bool held_back = rules_.held_back && rules_.held_back();
+    if (held_back && rules_.policy.settle_seconds > 0) run_final();
     std::vector<RaceResult> results;
     for (Entry& entry : entries_) results.push_back(finish(entry));
     return results;
@@ -47,10 +37,65 @@ class Race {
   struct Entry {
     bool droppable = false;
     std::vector<double> rounds;
-    RaceResult result;  ///< outcome other than measured: out of the race with this
+    std::optional<Timing> before;  ///< the final
+    RaceResult result;             ///< outcome other than measured: out of the race with this
   };
 
   bool stopped() const { return rules_.stop != nullptr && rules_.stop->load(); }
+
+  void run_rounds(int most, double drop_ratio) {
+    const int fewest = rules_.policy.min_rounds;
+    for (int round = 0; round < most && !running_.empty() && !stopped(); ++round) {
+      run_round(round);
+      update_drift();
+      const bool enough = round + 1 >= fewest;
+      if (round >= 1) drop_hopeless(drop_ratio);
+      if (enough) keep_deciding();
+      if (rules_.on_round) {
+        const bool more = !running_.empty() && round + 1 < most;
+        const int total = !more ? round + 1 : !enough ? fewest : most;
+        rules_.on_round(rounds_before_ + round + 1, rounds_before_ + total);
+      }
+      rounds_run_ = round + 1;
+    }
+  }
+
+  /// In a round everybody runs at the clock that the power of all together leaves, and who needs
+  /// the fewest cycles is the fastest. Whoever runs on has the clock that its own power leaves, and
+  /// energy counts as well: that is what a user sees. So those who may be the fastest then run
+  /// alone until their clock has settled, and that is their time; what the others took is moved
+  /// by what the time of these has, typically.
+  void run_final() {
+    std::vector<std::optional<Timing>> times(entries_.size());
+    double fastest = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      if (!timed(entries_[i])) continue;
+      times[i] = timing(entries_[i]);
+      fastest = std::min(fastest, times[i]->median);
+    }
+    running_.clear();
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      if (times[i] && times[i]->median <= rules_.policy.final_ratio * fastest)
+        running_.push_back(static_cast<int>(i));
+    }
+    const std::vector<int> finalists = running_;
+    if (finalists.size() < 2) return;
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      if (times[i]) entries_[i].rounds.clear();
+      entries_[i].before = times[i];
+    }
+    drift_.clear();
+    settle_seconds_ = rules_.policy.settle_seconds;
+    rounds_before_ = rounds_run_;
+    run_rounds(3 * rules_.policy.min_rounds, (1 + rules_.policy.final_ratio) / 2);
+    std::vector<double> slower;
+    for (const int index : finalists) {
+      Entry& entry = entries_[static_cast<std::size_t>(index)];
+      entry.result.to_be_timed_again = stopped();
+      if (timed(entry)) slower.push_back(timing(entry).median / entry.before->median);
+    }
+    if (!slower.empty()) slower_ = median_of(slower);
+  }
 
   // Rounds come in pairs, the second in the first's order backwards, so that a drift of clocks or
   // temperature falls on all alike. The order is by chance (the same in every race of as many), so
@@ -69,7 +114,7 @@ class Race {
     for (const int index : order_of(round)) {
       if (stopped()) return;
       Entry& entry = entries_[static_cast<std::size_t>(index)];
-      const Result<double> seconds = rules_.sample(index, round);
+      const Result<double> seconds = rules_.sample(index, rounds_before_ + round, settle_seconds_);
       if (!seconds) {
         retire(index, outcome_of(seconds.error()), seconds.error().message);
       } else if (*seconds > rules_.policy.trial_seconds) {
@@ -96,9 +141,13 @@ class Race {
     if (rules_.statistic != Statistic::median) return;
     std::vector<std::vector<double>> times;
     for (const Entry& entry : entries_) {
-      if (entry.result.outcome == Outcome::measured) times.push_back(entry.rounds);
+      if (timed(entry)) times.push_back(entry.rounds);
     }
     drift_ = shared_drift(times);
+  }
+
+  static bool timed(const Entry& entry) {
+    return entry.result.outcome == Outcome::measured && !entry.rounds.empty();
   }
 
   /// What is left of an entry's rounds without what they share with everybody's.
@@ -140,10 +189,10 @@ class Race {
     return std::find(running_.begin(), running_.end(), index) != running_.end();
   }
 
-  void drop_hopeless() {
+  void drop_hopeless(double ratio) {
     const int best = leader();
     if (best < 0) return;
-    const double limit = timing(best).median * rules_.policy.drop_ratio;
+    const double limit = timing(best).median * ratio;
     keep_if([&](int index) {
       const Entry& entry = entries_[static_cast<std::size_t>(index)];
       return !entry.droppable || entry.rounds.empty() || timing(index).median <= limit;
@@ -156,7 +205,7 @@ class Race {
     std::vector<std::optional<Timing>> times(entries_.size());
     for (std::size_t i = 0; i < entries_.size(); ++i) {
       const Entry& entry = entries_[i];
-      if (entry.result.outcome != Outcome::measured || entry.rounds.empty()) continue;
+      if (!timed(entry)) continue;
       Timing& time = times[i].emplace(timing(entry));
       if (!runs(static_cast<int>(i))) {
         time.low = time.high = time.median;
@@ -180,6 +229,12 @@ class Race {
   RaceResult finish(Entry& entry) const {
     RaceResult result = std::move(entry.result);
     if (result.outcome != Outcome::measured) return result;
+    if (entry.rounds.empty() && entry.before) {
+      result.timing = *entry.before;
+      for (double* time : {&result.timing.median, &result.timing.low, &result.timing.high})
+        *time *= slower_;
+      return result;
+    }
     if (entry.rounds.empty()) {
       result.outcome = Outcome::ranked;
       result.reason = "stopped before it was timed";
@@ -193,6 +248,10 @@ class Race {
   std::vector<Entry> entries_;
   std::vector<int> running_;
   std::vector<double> drift_;  ///< of each round, by update_drift()
+  int rounds_run_ = 0;
+  // Of the final:
+  int rounds_before_ = 0;
+  double settle_seconds_ = 0, slower_ = 1;
 };
 
 }  // namespace

@@ -2,8 +2,9 @@
 // SPDX-FileCopyrightText: The culet authors
 //
 // The schedule of timing: rounds over all candidates in orders by chance, dropping the hopeless,
-// going on only with those that can still change what is chosen. Knows no device and no choice:
-// what a sample is, and who can change it, the caller says.
+// going on only with those that can still change what is chosen; and a final of the fastest where
+// the device was held back. Knows no device and no choice: what a sample is, and who can change
+// what is chosen, the caller says.
 #pragma once
 
 #include <atomic>
@@ -19,11 +20,13 @@ struct RaceRules {
   MeasurePolicy policy;
   Statistic statistic = Statistic::median;
   const std::atomic<bool>* stop = nullptr;
-  /// Seconds of one run of a candidate in a round. Errors end its race: out_of_budget as timed_out,
-  /// build_failed as such, all others as crashed.
-  std::function<Result<double>(int candidate, int round)> sample;
-  /// A candidate has left the race: its resources may go.
+  /// Seconds of one run of a candidate in a round, after it has run for `settle_seconds`. Errors
+  /// end its race: out_of_budget as timed_out, build_failed as such, all others as crashed.
+  std::function<Result<double>(int candidate, int round, double settle_seconds)> sample;
+  /// A candidate has left the race: its resources may go. It may come back for the final.
   std::function<void(int candidate)> left;
+  /// Asked when the rounds are over: whether the device was held back in them. May be empty.
+  std::function<bool()> held_back;
   std::function<void(int round, int total)> on_round;
   /// Asked after each round from min_rounds on: who runs in the next. Empty: nobody.
   Deciding deciding;

@@ -23,20 +23,22 @@ std::vector<RaceResult> TrialRunner::race(const std::vector<const BuiltCandidate
   rules.on_round = on_round;
   rules.deciding = deciding;
   rules.left = [&](int index) { leave(*candidates[static_cast<std::size_t>(index)]); };
-  rules.sample = [&](int index, int round) -> Result<double> {
+  rules.sample = [&](int index, int round, double settle_seconds) -> Result<double> {
     const BuiltCandidate& candidate = *candidates[static_cast<std::size_t>(index)];
     if (problem_.is_empty()) return 0.0;  // nothing is launched
     const auto& clock = options_.simulated_clock;
     const double simulated = clock ? clock(candidate.candidate, round) : 0;
-    auto seconds = simulated > 0 ? Result<double>(simulated) : sample(candidate);
+    auto seconds = simulated > 0 ? Result<double>(simulated) : sample(candidate, settle_seconds);
     if (options_.on_sample) options_.on_sample();
     return seconds;
   };
-  auto results = benchmark::run_race(static_cast<int>(candidates.size()), droppable, rules);
   notes_.clear();
-  if (device_.is_cuda()) {
+  rules.held_back = [&] {
+    if (!device_.is_cuda()) return false;
     if (auto state = gpu_state(device_.ordinal)) notes_ = state->throttling();
-  }
+    return !notes_.empty();
+  };
+  auto results = benchmark::run_race(static_cast<int>(candidates.size()), droppable, rules);
   for (const BuiltCandidate* candidate : candidates) leave(*candidate);
   return results;
 }

@@ -34,6 +34,7 @@ struct RaceResult {
   Outcome outcome = Outcome::measured;
   std::string reason;
   Timing timing;
+  bool to_be_timed_again = false;  ///< when the race was stopped: in its final
 };
 
 /// Of candidates with these times (nothing: it failed) those that more rounds are worth having of.
@@ -63,26 +64,27 @@ class TrialRunner {
   /// large.
   virtual Verification verify(const BuiltCandidate& candidate, bool full) = 0;
 
-  /// One round of a candidate's timing: seconds of one run. Keeps it loaded until leave(), so the
-  /// candidate must stay where it is. Errors: out_of_budget where it did not end, build_failed
-  /// where it cannot be loaded, all others stand for a crash.
-  virtual Result<double> sample(const BuiltCandidate& candidate) = 0;
+  /// One round of a candidate's timing: seconds of one run. On a GPU it first runs for
+  /// `settle_seconds` without being timed. Keeps it loaded until leave(), so the candidate must
+  /// stay where it is. Errors: out_of_budget where it did not end, build_failed where it cannot be
+  /// loaded, all others stand for a crash.
+  virtual Result<double> sample(const BuiltCandidate& candidate, double settle_seconds) = 0;
   virtual void leave(const BuiltCandidate& candidate) = 0;
 
   /// False once nothing can run here any more: a lost CUDA context, a kernel that never ends.
   virtual bool usable() const { return true; }
 
-  /// Times all candidates together: warm-up, then interleaved rounds in alternating order.
-  /// Candidates that `droppable` marks (not the vendor's first) leave the race when hopelessly
-  /// behind. Called back after each round with (round, total). `deciding`: as in
-  /// benchmark::RaceRules; without it, it ends after the fewest rounds.
+  /// Times all candidates together: warm-up, then interleaved rounds; and a final of the fastest
+  /// where that has held the device back. Candidates that `droppable` marks (not the vendor's
+  /// first) leave the race when hopelessly behind. Called back after each round with (round,
+  /// total). `deciding`: as in benchmark::RaceRules; without it, it ends after the fewest rounds.
   std::vector<RaceResult> race(const std::vector<const BuiltCandidate*>& candidates,
                                const std::vector<bool>& droppable,
                                const std::function<void(int, int)>& on_round,
                                const Deciding& deciding = {});
 
-  /// What held the device back during the last race ("power cap"); empty if nothing is known to
-  /// have.
+  /// What held the device back in the rounds of the last race ("power cap"); empty if nothing is
+  /// known to have.
   const std::string& notes() const { return notes_; }
 
  protected:

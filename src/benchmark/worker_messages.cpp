@@ -48,7 +48,7 @@ std::string encode(const Setup& setup) {
   writer.put(setup.options.seed).put(setup.options.max_memory_bytes);
   writer.put(policy.target_seconds).put(policy.min_rounds).put(policy.max_rounds);
   writer.put(policy.drop_ratio).put(policy.rotate_bytes).put(policy.noise_floor);
-  writer.put(policy.trial_seconds);
+  writer.put(policy.trial_seconds).put(policy.settle_seconds).put(policy.final_ratio);
   return writer.bytes();
 }
 
@@ -71,6 +71,8 @@ Result<Setup> decode_setup(MessageReader& reader) {
   policy.rotate_bytes = reader.get<std::int64_t>();
   policy.noise_floor = reader.get<double>();
   policy.trial_seconds = reader.get<double>();
+  policy.settle_seconds = reader.get<double>();
+  policy.final_ratio = reader.get<double>();
   if (!reader.good()) return damaged();
   return setup;
 }

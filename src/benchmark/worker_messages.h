@@ -30,7 +30,7 @@ enum class MessageKind : std::uint8_t {
   setup,   ///< problem, device and options: answered by `done`
   load,    ///< a number and the candidate it stands for from now on; not answered
   verify,  ///< number, full: answered by `done` with a verdict
-  sample,  ///< number: answered by `done` with seconds
+  sample,  ///< number, seconds to settle: answered by `done` with seconds
   leave,   ///< number, which then stands for nothing; not answered
   finish,  ///< the problem is done with: operands and candidates may go; not answered
   // From the worker.

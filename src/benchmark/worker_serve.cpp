@@ -155,7 +155,7 @@ class Server {
       case MessageKind::verify:
         return verify(at->second, reader.flag());
       case MessageKind::sample:
-        return sample(at->second);
+        return sample(at->second, reader.get<double>());
       case MessageKind::leave:
         runner_->leave(at->second);
         candidates_.erase(at);
@@ -198,11 +198,11 @@ class Server {
     return answer(reply);
   }
 
-  bool sample(const BuiltCandidate& candidate) {
+  bool sample(const BuiltCandidate& candidate, double settle_seconds) {
     Reply reply;
     guarded(
         [&] {
-          if (auto seconds = runner_->sample(candidate)) {
+          if (auto seconds = runner_->sample(candidate, settle_seconds)) {
             reply.seconds = *seconds;
           } else {
             reply.ok = tl::unexpected(seconds.error());

@@ -87,6 +87,7 @@ json report_json(const TuneReport& report, const RenderOptions& options) {
   object["seconds"] = {{"rank", number(report.rank_seconds)},
                        {"compile", number(report.compile_seconds)},
                        {"benchmark", number(report.benchmark_seconds)},
+                       {"verify", number(report.verify_seconds)},
                        {"total", number(report.total_seconds)}};
   object["trials"] = json::array();
   std::int64_t left_out = 0;

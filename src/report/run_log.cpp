@@ -245,6 +245,7 @@ void RunLog::report(const TuneReport& report) {
   event["seconds"] = {{"rank", number(report.rank_seconds)},
                       {"compile", number(report.compile_seconds)},
                       {"benchmark", number(report.benchmark_seconds)},
+                      {"verify", number(report.verify_seconds)},
                       {"total", number(report.total_seconds)}};
   impl_->write(event);
 }

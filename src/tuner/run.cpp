@@ -223,6 +223,7 @@ Result<void> TuneRun::shortlist(const std::vector<Candidate>& wanted) {
 void TuneRun::enter(const std::vector<Candidate>& candidates) {
   policy_.target_seconds /= 2;
   policy_.max_rounds = policy_.min_rounds;
+  policy_.settle_seconds = 0;
   // On a GPU two rounds say how far behind it is.
   if (state_.device.is_cuda()) policy_.drop_ratio = std::min(policy_.drop_ratio, 1.1);
   reuse_ = state_.options.use_cached_trials;
@@ -327,8 +328,11 @@ void TuneRun::race(TrialRunner& runner, const std::vector<int>& entrants) {
   race_stopped_ = halted();
   // Large problems reach the power cap one after the other: said once.
   if (!runner.notes().empty() && state_.noted.insert(runner.notes()).second)
-    note(fmt::format("the device was held back while timing ({}), first with {}", runner.notes(),
-                     report_.problem.text()));
+    note(fmt::format("the device was held back while timing ({}), first with {}{}", runner.notes(),
+                     report_.problem.text(),
+                     policy_.settle_seconds > 0 ? "; there the fastest are timed again, each at "
+                                                  "the clock that its own power leaves"
+                                                : ""));
   for (std::size_t i = 0; i < results.size(); ++i) {
     Trial& trial = report_.trials[static_cast<std::size_t>(entrants[i])];
     trial.outcome = results[i].outcome;
@@ -343,7 +347,8 @@ void TuneRun::race(TrialRunner& runner, const std::vector<int>& entrants) {
     }
     // Of a race that was stopped only what had its rounds is known for good.
     const bool known =
-        !race_stopped_ || !trial.timing || trial.timing->samples >= policy_.min_rounds;
+        !race_stopped_ || !trial.timing ||
+        (trial.timing->samples >= policy_.min_rounds && !results[i].to_be_timed_again);
     if (known) store_trial(trial);
     if (observer_ != nullptr) observer_->trial(report_.problem, trial);
   }
@@ -379,6 +384,7 @@ Result<void> TuneRun::benchmark() {
       build(add_fallbacks());
       entrants = verify(**runner);
     }
+    report_.verify_seconds = seconds_since(begin);
     if (!entrants.empty()) race(**runner, entrants);
   }
   report_.benchmark_seconds = seconds_since(begin);
@@ -402,7 +408,7 @@ void TuneRun::select() {
                            : "no candidate was both correct and timed";
   }
   apply_pin();
-  if (race_stopped_) report_.why += "; stopped while it was timed";
+  if (race_stopped_ && measured) report_.why += "; stopped while it was timed";
   report_.from_cache = stored_only_;
 }
 

@@ -203,6 +203,27 @@ TEST(Isolation, ATuningRunSurvivesEveryFault) {
   gemm.run_and_compare(*plan);
 }
 
+TEST(Isolation, ACandidateRunsAsLongAsItIsToSettle) {
+  CULET_NEEDS_COMPILER();
+  const Problem p = take(Problem::parse("256x1024x512:f32"));
+  const BuiltCandidate correct = planted("correct", p);
+  WorkerHost host;
+  for (const bool isolated : {true, false}) {
+    const auto runner = isolated ? take(host.make_runner(p, *gpu(), quick(2)))
+                                 : take(make_trial_runner(p, *gpu(), quick(2)));
+    ASSERT_TRUE(runner->sample(correct, 0));
+    const auto begin = Clock::now();
+    const double at_once = take(runner->sample(correct, 0));
+    const double between = seconds_since(begin);
+    const double settled = take(runner->sample(correct, 0.3));
+    const double after = seconds_since(begin) - between;
+    EXPECT_GE(after, 0.25) << isolated;
+    EXPECT_LT(between, 0.25) << isolated;
+    EXPECT_NEAR(settled / at_once, 1, 0.5) << isolated;
+    runner->leave(correct);
+  }
+}
+
 /// Whether this process holds the device's primary context.
 bool holds_context() {
   void* library = dlopen("libcuda.so.1", RTLD_NOW);

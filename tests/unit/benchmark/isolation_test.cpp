@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <thread>
+#include <tuple>
 
 #include "benchmark/build_id.h"
 #include "benchmark/worker_messages.h"
@@ -377,6 +378,24 @@ TEST(WorkerMessages, TravelUnchangedAndDamageIsSeen) {
   EXPECT_EQ(read->verdict.reason, "D[0,0]");
   EXPECT_EQ(read->verdict.error, 3.5);
   EXPECT_FALSE(read->usable);
+}
+
+TEST(WorkerMessages, APolicyTravelsWhole) {
+  benchmark::Setup setup;
+  setup.problem = *Problem::parse("8x8x8:f32");
+  setup.device = test_cpu();
+  MeasurePolicy& policy = setup.options.policy;
+  policy = {0.5, 3, 7, 1.5, 1 << 20, 0.25, 2, 0.125, 1.0625};
+  const std::string bytes = benchmark::encode(setup);
+  benchmark::MessageReader reader(bytes);
+  const auto read = benchmark::decode_setup(reader);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(benchmark::encode(*read), bytes);
+  const auto [target, fewest, most, drop, rotate, noise, trial, settle, final_ratio] =
+      read->options.policy;
+  EXPECT_EQ(std::tie(target, fewest, most, drop, rotate),
+            std::make_tuple(0.5, 3, 7, 1.5, std::int64_t{1} << 20));
+  EXPECT_EQ(std::tie(noise, trial, settle, final_ratio), std::make_tuple(0.25, 2.0, 0.125, 1.0625));
 }
 
 TEST(WorkerMessages, NumbersThatCannotBeAreDamage) {

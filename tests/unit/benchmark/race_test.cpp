@@ -28,7 +28,7 @@ TEST(Race, OrderIsByChanceAndThenBackwards) {
   RaceRules rules;
   rules.policy = quick();
   rules.policy.min_rounds = rules.policy.max_rounds = kRounds;
-  rules.sample = [&](int index, int round) -> Result<double> {
+  rules.sample = [&](int index, int round, double) -> Result<double> {
     rounds[static_cast<std::size_t>(round)].push_back(index);
     return 1.0 + 0.001 * index;
   };
@@ -67,7 +67,7 @@ TEST(Race, HopelessOnesLeaveAfterTwoRoundsUnlessTheyMayNot) {
   std::vector<int> samples(3), left;
   RaceRules rules;
   rules.policy = quick();
-  rules.sample = [&](int index, int) -> Result<double> {
+  rules.sample = [&](int index, int, double) -> Result<double> {
     ++samples[static_cast<std::size_t>(index)];
     return index == 0 ? 1.0 : 2.0;
   };
@@ -86,7 +86,7 @@ TEST(Race, ClearLeaderEndsItAtTheMinimum) {
   int last = 0;
   RaceRules rules;
   rules.policy = quick();
-  rules.sample = [&](int index, int round) -> Result<double> {
+  rules.sample = [&](int index, int round, double) -> Result<double> {
     last = round;
     return 1.0 + 0.1 * index;
   };
@@ -102,7 +102,7 @@ TEST(Race, GoesOnWithThoseThatDecide) {
   std::size_t asked = 0;
   RaceRules rules;
   rules.policy = quick();
-  rules.sample = [&](int index, int round) -> Result<double> {
+  rules.sample = [&](int index, int round, double) -> Result<double> {
     ++samples[static_cast<std::size_t>(index)];
     if (index == 3 && round == 5) return fail(ErrorCode::device, "an illegal access");
     return 1.0 + 0.01 * index + 0.001 * ((index + 2 * round) % 5);
@@ -128,7 +128,7 @@ TEST(Race, NobodyGoesOnBeyondTheMostRounds) {
   std::vector<int> samples(2);
   RaceRules rules;
   rules.policy = quick();
-  rules.sample = [&](int index, int) -> Result<double> {
+  rules.sample = [&](int index, int, double) -> Result<double> {
     ++samples[static_cast<std::size_t>(index)];
     return 1.0;
   };
@@ -146,7 +146,7 @@ TEST(Race, WhatAllOfARoundShareDoesNotDecide) {
   int of_round = -1;
   RaceRules rules;
   rules.policy = quick();
-  rules.sample = [&](int index, int round) -> Result<double> {
+  rules.sample = [&](int index, int round, double) -> Result<double> {
     if (round != of_round) factor = clock(random);
     of_round = round;
     return factor * (1 + 0.03 * index);
@@ -169,7 +169,7 @@ TEST(Race, WhatAllOfARoundShareDoesNotDecide) {
 TEST(Race, FailuresAreTheirOwn) {
   RaceRules rules;
   rules.policy = quick();
-  rules.sample = [&](int index, int round) -> Result<double> {
+  rules.sample = [&](int index, int round, double) -> Result<double> {
     if (index == 0 && round == 1) return fail(ErrorCode::device, "an illegal access");
     if (index == 1) return 11.0;
     if (index == 2) return fail(ErrorCode::build_failed, "no such symbol");
@@ -190,7 +190,7 @@ TEST(Race, StopKeepsWhatWasFound) {
   rules.policy = quick();
   rules.stop = &stop;
   std::set<int> sampled;
-  rules.sample = [&](int index, int) -> Result<double> {
+  rules.sample = [&](int index, int, double) -> Result<double> {
     sampled.insert(index);
     stop = sampled.size() == 2;
     return 1.0;
@@ -208,7 +208,7 @@ TEST(Race, ReportsRounds) {
   std::vector<std::pair<int, int>> reported;
   RaceRules rules;
   rules.policy = quick();
-  rules.sample = [](int, int) -> Result<double> { return 1.0; };
+  rules.sample = [](int, int, double) -> Result<double> { return 1.0; };
   rules.on_round = [&](int round, int total) { reported.emplace_back(round, total); };
   run_race(1, {true}, rules);
   ASSERT_EQ(reported.size(), 5u);
@@ -216,10 +216,119 @@ TEST(Race, ReportsRounds) {
   EXPECT_EQ(reported.back(), (std::pair{5, 5}));
 }
 
+/// Times of two kinds: with others around, and after having run alone.
+class RaceWithFinal : public ::testing::Test {
+ protected:
+  RaceWithFinal() {
+    rules_.policy = quick();
+    rules_.policy.settle_seconds = 0.08;
+    rules_.policy.final_ratio = 1.08;
+    rules_.held_back = [this] {
+      ++asked_;
+      return held_back_;
+    };
+    rules_.sample = [this](int index, int round, double settle_seconds) -> Result<double> {
+      const auto i = static_cast<std::size_t>(index);
+      EXPECT_GE(round, last_round_);
+      last_round_ = round;
+      if (settle_seconds == 0) {
+        EXPECT_EQ(asked_, 0);
+        return together_[i];
+      }
+      EXPECT_EQ(settle_seconds, 0.08);
+      ++finals_[i];
+      if (stop_in_final_) stop_ = true;
+      if (index == failing_) return fail(ErrorCode::device, "an illegal access");
+      return alone_[i];
+    };
+    rules_.stop = &stop_;
+  }
+  std::vector<RaceResult> run() { return run_race(5, {false, true, true, true, true}, rules_); }
+
+  RaceRules rules_;
+  const std::vector<double> together_ = {1.00, 1.02, 1.04, 1.09, 1.20};
+  const std::vector<double> alone_ = {1.10, 1.06, 1.03, 0.5, 0.5};
+  std::vector<int> finals_ = std::vector<int>(5);
+  bool held_back_ = true, stop_in_final_ = false;
+  int asked_ = 0, failing_ = -1, last_round_ = 0;
+  std::atomic<bool> stop_ = false;
+};
+
+TEST_F(RaceWithFinal, TimesTheFastestAloneWhereTheDeviceWasHeldBack) {
+  int rounds = 0;
+  rules_.on_round = [&](int round, int) { EXPECT_EQ(round, ++rounds); };
+  const auto results = run();
+  EXPECT_EQ(asked_, 1);
+  EXPECT_EQ(rounds, 10);
+  EXPECT_EQ(finals_, (std::vector<int>{5, 5, 5, 0, 0})) << "the first must not be dropped";
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_DOUBLE_EQ(results[i].timing.median, alone_[i]);
+    EXPECT_EQ(results[i].timing.samples, 5);
+  }
+  // The others are moved as the three typically were: by 1.06 / 1.02.
+  for (std::size_t i = 3; i < 5; ++i) {
+    EXPECT_DOUBLE_EQ(results[i].timing.median, together_[i] * (1.06 / 1.02));
+    EXPECT_EQ(results[i].timing.low, results[i].timing.median);
+    EXPECT_EQ(results[i].timing.high, results[i].timing.median);
+    EXPECT_FALSE(results[i].to_be_timed_again);
+  }
+}
+
+TEST_F(RaceWithFinal, EndsWithoutWhereNothingHeldItBackOrNoneIsWanted) {
+  held_back_ = false;
+  for (const double settle : {0.08, 0.0}) {
+    const auto results = run();
+    EXPECT_EQ(asked_, 1);
+    EXPECT_EQ(finals_, std::vector<int>(5)) << settle;
+    for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(results[i].timing.median, together_[i]);
+    rules_.policy.settle_seconds = 0;
+    held_back_ = true;
+    asked_ = last_round_ = 0;
+  }
+  // One alone has nobody to meet.
+  rules_.policy.settle_seconds = 0.08;
+  rules_.policy.final_ratio = 1.01;
+  asked_ = last_round_ = 0;
+  EXPECT_EQ(run()[0].timing.median, together_[0]);
+  EXPECT_EQ(finals_, std::vector<int>(5));
+}
+
+TEST_F(RaceWithFinal, DropsGoesOnAndFailsAsInTheRoundsBefore) {
+  failing_ = 1;
+  rules_.policy.final_ratio = 1.10;  // so that who is 1.05 behind after two rounds leaves
+  bool in_final = false;
+  rules_.deciding = [&](const std::vector<std::optional<Timing>>& times) {
+    std::vector<bool> decides(5, false);
+    in_final = !times[4];
+    if (in_final) {
+      EXPECT_FALSE(times[1]) << "it has crashed";
+      EXPECT_DOUBLE_EQ(times[3]->median, 0.5);
+      decides[0] = decides[3] = true;
+    }
+    return decides;
+  };
+  const auto results = run();
+  EXPECT_TRUE(in_final);
+  EXPECT_EQ(finals_, (std::vector<int>{15, 1, 2, 15, 0})) << "15 rounds are the most";
+  EXPECT_EQ(results[1].outcome, Outcome::crashed);
+  EXPECT_EQ(results[2].outcome, Outcome::measured);
+}
+
+TEST_F(RaceWithFinal, WhoIsStoppedInItIsToBeTimedAgain) {
+  stop_in_final_ = true;
+  const auto results = run();
+  EXPECT_EQ(std::count(finals_.begin(), finals_.end(), 1), 1);
+  for (std::size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(results[i].outcome, Outcome::measured);
+    EXPECT_EQ(results[i].to_be_timed_again, i < 3) << i;
+    EXPECT_GT(results[i].timing.median, 0.9);
+  }
+}
+
 TEST(Race, NobodyRuns) {
   RaceRules rules;
   rules.policy = quick();
-  rules.sample = [](int, int) -> Result<double> { return 1.0; };
+  rules.sample = [](int, int, double) -> Result<double> { return 1.0; };
   EXPECT_TRUE(run_race(0, {}, rules).empty());
 }
 

@@ -62,7 +62,7 @@ struct Race {
     for (double& time : own) time *= std::exp(placement(random));
     std::map<int, double> of_round;
     RaceRules rules;
-    rules.sample = [&](int index, int round) -> Result<double> {
+    rules.sample = [&](int index, int round, double) -> Result<double> {
       const auto [at, fresh] = of_round.try_emplace(round, 1.0);
       if (fresh) at->second = std::exp(drift(random));
       const double noise = sample(random);

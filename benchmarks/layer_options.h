@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The culet authors
 //
-// The command line of the benchmarks of decode layers:
+// The command line of the benchmarks of layers:
 //
 //     PROGRAM [--candidates N] [--rounds N] [--m LIST] [--shapes FILE] [PROBLEM...]
 #pragma once
@@ -16,7 +16,7 @@
 
 namespace bench {
 
-struct DecodeOptions {
+struct LayerOptions {
   int candidates;
   int rounds = 11;
   std::vector<std::int64_t> m;
@@ -43,12 +43,12 @@ inline std::vector<std::int64_t> numbers(const std::string& text) {
   return all;
 }
 
-inline DecodeOptions parse_options(int argc, char** argv, const char* name, int candidates) {
+inline LayerOptions parse_options(int argc, char** argv, const char* name, int candidates) {
   program = name;
   constexpr const char* kUsage =
       "[--candidates N] [--rounds N] [--m LIST] [--shapes FILE] [PROBLEM...]";
   answer_help(argc, argv, kUsage);
-  DecodeOptions options{candidates, 11, {}, {}};
+  LayerOptions options{candidates, 11, {}, {}};
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     const bool has_value = word.rfind("--", 0) == 0;
