@@ -9,6 +9,9 @@ asked about); measurements and choices are deleted before each. Where a problem'
 other in one interleaved race (`culet bench`), --races times: a choice has "the same time" as the most frequent one if it is
 within --slack of it by the median of the races.
 
+With --keep the reports of the runs stay in a folder, and complete runs that it has already count: ten tunings can be made
+five today and five tomorrow.
+
 Writes JSON: for each problem its choices with the runs that made them and their times; in "summary" the shares over all
 (problem, run). With --budget, no run is begun that would not end in time; runs that are not complete do not count. Exit
 status 7 if the shares are below --identical and --same-time.
@@ -99,11 +102,14 @@ class Culet:
 
     def tune(self, problems, file):
         self.run(["tune", *problems, "--device", self.device, "--cache", self.store, "--format", "json", "--trials", "tried",
-                  "-o", file, *self.extra])
+                  "-o", file + ".part", *self.extra])
+        os.replace(file + ".part", file)  # only what is complete has the name
         with open(file, encoding="utf-8") as stream:
             return json.load(stream)
 
     def forget_measurements(self):
+        if not os.path.exists(self.store):  # the runs before were made elsewhere
+            return
         self.run(["cache", "clear", "--measurements", "--cache", self.store])
 
     def race(self, problem, candidates):
@@ -116,11 +122,32 @@ class Culet:
         return {candidate: times.get(candidate) for candidate in candidates}
 
 
+def kept_runs(args):
+    """The runs that the folder of --keep has: [(document, seconds)]."""
+    runs = []
+    while args.keep and len(runs) < args.runs:
+        file = os.path.join(args.keep, f"run{len(runs)}.json")
+        if not os.path.exists(file):
+            break
+        try:
+            with open(file, encoding="utf-8") as stream:
+                document = json.load(stream)
+            seconds = sum(report["seconds"]["total"] for report in document["reports"])
+            choices_of(document["reports"])
+            device = document["device"]["name"]
+            if runs and device != runs[0][0]["device"]["name"]:
+                raise Failed(f"{file}: on {device}, the first run on {runs[0][0]['device']['name']}")
+        except (ValueError, KeyError, TypeError) as error:
+            raise Failed(f"{file}: not the report of a run ({error!r})") from None
+        runs.append((document, seconds))
+    return runs
+
+
 def tune_repeatedly(culet, args, problems, folder):
     """The tuning runs, one after the other: [(document, seconds)]."""
     begin = time.monotonic()
-    runs = []
-    for number in range(args.runs):
+    runs = kept_runs(args)
+    for number in range(len(runs), args.runs):
         if runs:
             left = args.budget * (1 - RACES_SHARE) - (time.monotonic() - begin)
             if args.budget and runs[-1][1] > left:
@@ -212,7 +239,7 @@ def parse(argv):
     parser.add_argument("--same-time", type=float, default=0.97, help="the share of choices of the same time there must be")
     parser.add_argument("--culet", default="build/culet")
     parser.add_argument("-o", "--output", help="file for the JSON; standard output without it")
-    parser.add_argument("--keep", help="folder for the reports of the runs")
+    parser.add_argument("--keep", help="folder for the reports of the runs; complete runs in it count")
     args = parser.parse_args(argv)
     if args.runs < 2 or args.races < 1:
         parser.error("--runs: at least 2; --races: at least 1")

@@ -79,6 +79,36 @@ class Program(unittest.TestCase):
         for entry in document["problems"]:
             self.assertEqual(sorted(n for choice in entry["choices"] for n in choice["runs"]), [0, 1])
 
+    def test_runs_that_the_folder_has_count(self):
+        with tempfile.TemporaryDirectory() as folder:
+            kept = os.path.join(folder, "runs")
+            same = ["17x33x65:f32", "--races", "1", "--backends", "cpu_tile,reference", "--top", "1", "--identical", "0", "--same-time",
+                    "0", "--keep", kept]
+            status, before, err = self.run_it(*same, "--runs", "2")
+            self.assertEqual((status, err.count("run ")), (0, 2), err)
+            status, after, err = self.run_it(*same, "--runs", "3")
+            self.assertEqual((status, err.count("run ")), (0, 1), err)
+            self.assertIn("run 2: ", err)
+            self.assertEqual(after["summary"]["choices"], 3)
+            self.assertGreater(after["runs"][2]["timed"], 0)
+            for old, new in zip(before["runs"], after["runs"]):
+                self.assertEqual(old["timed"], new["timed"])
+            # What is no report, or of another device, is said.
+            for text, expected in (("{}", "not the report of a run"), ("]", "not the report of a run")):
+                with open(os.path.join(kept, "run1.json"), "w", encoding="utf-8") as file:
+                    file.write(text)
+                status, _, err = self.run_it(*same, "--runs", "3")
+                self.assertEqual((status, err.count("\n")), (1, 1), err)
+                self.assertIn(expected, err)
+            with open(os.path.join(kept, "run0.json"), encoding="utf-8") as file:
+                other = json.load(file)
+            other["device"]["name"] = "another"
+            with open(os.path.join(kept, "run1.json"), "w", encoding="utf-8") as file:
+                json.dump(other, file)
+            status, _, err = self.run_it(*same, "--runs", "3")
+            self.assertEqual(status, 1)
+            self.assertIn("on another, the first run on", err)
+
     def test_choices_that_differ_are_raced(self):
         culet = repeat.Culet(PROGRAM, "none", "cpu:1", [])
         problem = "64x64x64:f32"
