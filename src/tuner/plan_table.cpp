@@ -290,7 +290,8 @@ Result<PlanTable> Tuner::plan_table(const Problem& unchecked, Observer* observer
       served = cutter.parts();
     }
     // A plan is made for the m that it serves, as it was raced: a tile's width may depend on them.
-    for (const auto& [range, candidate] : served) {
+    for (auto [range, candidate] : served) {
+      if (intervals.empty()) range.low = problem->m_range.low;  // whatever serves 1 serves 0
       auto loaded = plan(at(part, range, range.high), candidate);
       if (!loaded) return tl::unexpected(loaded.error());
       intervals.push_back({range, std::move(*loaded)});

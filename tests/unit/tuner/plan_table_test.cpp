@@ -200,6 +200,27 @@ TEST(PlanTable, IsNotMadeOfHalfARace) {
   EXPECT_EQ(table.error().code, ErrorCode::interrupted) << table.error().message;
 }
 
+TEST(PlanTable, NoRowsAreServedWhereTheyAreInTheRange) {
+  TuneOptions options;
+  options.policy.target_seconds = 1e-4;
+  Tuner tuner(planted_registry({own("only")}), find_device("cpu:1").value(), options);
+  const auto table = tuner.plan_table(Problem::parse("3x8x8:f32:m=0..3").value());
+  ASSERT_TRUE(table) << table.error().message;
+  EXPECT_EQ(table->intervals().front().range.low, 0);
+  std::vector<float> a(24, 1), b(64, 1), d(24, -1);
+  Arguments arguments;
+  arguments.a = a.data();
+  arguments.b = b.data();
+  arguments.d = d.data();
+  for (const std::int64_t m : {0, 2}) {
+    arguments.m = m;
+    const auto ran = table->run(arguments);
+    ASSERT_TRUE(ran) << ran.error().message;
+    for (std::int64_t i = 0; i < 24; ++i)
+      EXPECT_EQ(d[static_cast<std::size_t>(i)], i < 8 * m ? 8 : -1) << m;
+  }
+}
+
 TEST(PlanTable, APinnedPieceIsServedByItsPin) {
   TuneOptions options;
   options.policy.target_seconds = 1e-4;
