@@ -120,11 +120,10 @@ class Bench {
     for (Layer* layer : layers) {
       plans.push_back(must(tuner.plan(layer->p, layer->candidates.at(way))));
       const auto bytes = static_cast<std::size_t>(plans.back().workspace().bytes);
-      if (workspaces_.empty() || workspaces_.back()->bytes() < bytes) {
-        workspaces_.push_back(std::make_unique<bench::Memory>(std::max<std::size_t>(bytes, 1)));
-        workspaces_.back()->fill(0);
-      }
+      workspaces_.push_back(std::make_unique<bench::Memory>(std::max<std::size_t>(bytes, 1)));
+      workspaces_.back()->fill(0);
     }
+    const std::size_t first = workspaces_.size() - layers.size();
     return bench::Graph(stream_, [&] {
       for (int i = 0; i < times; ++i) {
         for (std::size_t l = 0; l < layers.size(); ++l) {
@@ -132,7 +131,7 @@ class Bench {
           arguments.a = layers[l]->a.data();
           arguments.b = layers[l]->b.data();
           arguments.d = layers[l]->d.data();
-          arguments.workspace = workspaces_.back()->data();
+          arguments.workspace = workspaces_[first + l]->data();
           must(plans[l].run(arguments, {stream_, false}));
         }
       }
@@ -154,7 +153,7 @@ class Bench {
   const culet::DeviceSpec& device_;
   void* stream_;
   const bench::LayerOptions& options_;
-  std::vector<std::unique_ptr<bench::Memory>> workspaces_;  ///< graphs keep using theirs
+  std::vector<std::unique_ptr<bench::Memory>> workspaces_;  ///< of every plan in a graph
 };
 
 }  // namespace

@@ -70,7 +70,7 @@ struct TuneReport {
   /// What it waited for: kernels that were compiled while another problem was measured
   /// (TuneOptions::compile_ahead) take no compile_seconds.
   double rank_seconds = 0, compile_seconds = 0, benchmark_seconds = 0, total_seconds = 0;
-  double verify_seconds = 0;  ///< of benchmark_seconds: operands, references, verification
+  double verify_seconds = 0;  ///< of benchmark_seconds, until the first was timed
 
   /// The vendor's first heuristic of its best-placed backend, and its fastest measured plan; null
   /// where there is none.

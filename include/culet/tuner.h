@@ -78,9 +78,10 @@ struct MeasurePolicy {
   double trial_seconds = 10;   ///< longer than this is timed_out
   /// Where a GPU is held back (power cap), the fastest meet again in a final, in whose rounds each
   /// runs alone for this long before what counts, so that it has the clock that its own power
-  /// leaves; 0: no final. Who: those at most `final_ratio` slower than the fastest.
+  /// leaves; 0: no final. Who: those at most `final_ratio` slower than the fastest, and the
+  /// vendor's first. For three times `min_rounds` at most.
   double settle_seconds = 0.08;
-  double final_ratio = 1.08;
+  double final_ratio = 1.1;
   std::string text() const;
 };
 

@@ -37,7 +37,7 @@ class Race {
   struct Entry {
     bool droppable = false;
     std::vector<double> rounds;
-    std::optional<Timing> before;  ///< the final
+    std::optional<Timing> before;  ///< the final; nothing: there is none
     RaceResult result;             ///< outcome other than measured: out of the race with this
   };
 
@@ -62,9 +62,10 @@ class Race {
 
   /// In a round everybody runs at the clock that the power of all together leaves, and who needs
   /// the fewest cycles is the fastest. Whoever runs on has the clock that its own power leaves, and
-  /// energy counts as well: that is what a user sees. So those who may be the fastest then run
-  /// alone until their clock has settled, and that is their time; what the others took is moved
-  /// by what the time of these has, typically.
+  /// energy counts as well: that is what a user sees. So those who may be the fastest, and who may
+  /// not be dropped, then run alone until their clock has settled, and that is their time. What the
+  /// others took is moved by as much as that of any of these, so that nobody is flattered by not
+  /// having been there. A final that is stopped has not been.
   void run_final() {
     std::vector<std::optional<Timing>> times(entries_.size());
     double fastest = std::numeric_limits<double>::infinity();
@@ -73,28 +74,34 @@ class Race {
       times[i] = timing(entries_[i]);
       fastest = std::min(fastest, times[i]->median);
     }
-    running_.clear();
+    std::vector<int> finalists;
     for (std::size_t i = 0; i < entries_.size(); ++i) {
-      if (times[i] && times[i]->median <= rules_.policy.final_ratio * fastest)
-        running_.push_back(static_cast<int>(i));
+      if (times[i] &&
+          (!entries_[i].droppable || times[i]->median <= rules_.policy.final_ratio * fastest))
+        finalists.push_back(static_cast<int>(i));
     }
-    const std::vector<int> finalists = running_;
-    if (finalists.size() < 2) return;
+    if (finalists.size() < 2 || !(fastest > 0)) return;
     for (std::size_t i = 0; i < entries_.size(); ++i) {
       if (times[i]) entries_[i].rounds.clear();
       entries_[i].before = times[i];
     }
+    running_ = finalists;
     drift_.clear();
     settle_seconds_ = rules_.policy.settle_seconds;
     rounds_before_ = rounds_run_;
-    run_rounds(3 * rules_.policy.min_rounds, (1 + rules_.policy.final_ratio) / 2);
-    std::vector<double> slower;
-    for (const int index : finalists) {
-      Entry& entry = entries_[static_cast<std::size_t>(index)];
-      entry.result.to_be_timed_again = stopped();
-      if (timed(entry)) slower.push_back(timing(entry).median / entry.before->median);
+    run_rounds(std::min(rules_.policy.max_rounds, 3 * rules_.policy.min_rounds),
+               (1 + rules_.policy.final_ratio) / 2);
+    if (stopped()) {
+      for (Entry& entry : entries_) {
+        entry.rounds.clear();
+        entry.result.to_be_timed_again = true;
+      }
+      return;
     }
-    if (!slower.empty()) slower_ = median_of(slower);
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      if (timed(entries_[i]))
+        moved_ = std::max(moved_, timing(entries_[i]).median / times[i]->median);
+    }
   }
 
   // Rounds come in pairs, the second in the first's order backwards, so that a drift of clocks or
@@ -232,7 +239,7 @@ class Race {
     if (entry.rounds.empty() && entry.before) {
       result.timing = *entry.before;
       for (double* time : {&result.timing.median, &result.timing.low, &result.timing.high})
-        *time *= slower_;
+        *time *= moved_ > 0 ? moved_ : 1;
       return result;
     }
     if (entry.rounds.empty()) {
@@ -251,7 +258,7 @@ class Race {
   int rounds_run_ = 0;
   // Of the final:
   int rounds_before_ = 0;
-  double settle_seconds_ = 0, slower_ = 1;
+  double settle_seconds_ = 0, moved_ = 0;
 };
 
 }  // namespace

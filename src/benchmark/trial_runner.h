@@ -34,7 +34,7 @@ struct RaceResult {
   Outcome outcome = Outcome::measured;
   std::string reason;
   Timing timing;
-  bool to_be_timed_again = false;  ///< when the race was stopped: in its final
+  bool to_be_timed_again = false;  ///< a race that was stopped in its final is to be run again
 };
 
 /// Of candidates with these times (nothing: it failed) those that more rounds are worth having of.

@@ -192,8 +192,8 @@ class Cutter {
     const Served served = least_behind(seconds, 0, slack);
     const auto index = static_cast<std::size_t>(served.index);
     const bool right = failures[index].empty();
-    const double behind = tuner_.device().is_cuda() ? 0.02 : 0.12;
-    const bool far = served.behind > 1 + behind && !std::isinf(served.behind);
+    const double limit = tuner_.device().is_cuda() ? 1.02 : 1.12;
+    const bool far = served.behind > limit && !std::isinf(served.behind);
     if (right && (!far || cuts <= 0 || ends.size() == 1)) {
       parts_.push_back({range, contenders[index]});
       return {};

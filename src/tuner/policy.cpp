@@ -11,10 +11,10 @@
 namespace culet {
 
 std::string MeasurePolicy::text() const {
-  // "v5" stands for what has no parameter: random operands, interleaved rounds without what all of
+  // "v4" stands for what has no parameter: random operands, interleaved rounds without what all of
   // one share, and the statistic (docs/measuring.md).
   return fmt::format(
-      "v5 target={:g} rounds={}..{} drop={:g} rotate={} noise={:g} trial={:g} settle={:g} "
+      "v4 target={:g} rounds={}..{} drop={:g} rotate={} noise={:g} trial={:g} settle={:g} "
       "final={:g}",
       target_seconds, min_rounds, max_rounds, drop_ratio, rotate_bytes, noise_floor, trial_seconds,
       settle_seconds, final_ratio);

@@ -330,9 +330,10 @@ void TuneRun::race(TrialRunner& runner, const std::vector<int>& entrants) {
   if (!runner.notes().empty() && state_.noted.insert(runner.notes()).second)
     note(fmt::format("the device was held back while timing ({}), first with {}{}", runner.notes(),
                      report_.problem.text(),
-                     policy_.settle_seconds > 0 ? "; there the fastest are timed again, each at "
-                                                  "the clock that its own power leaves"
-                                                : ""));
+                     policy_.settle_seconds > 0
+                         ? "; there those near the fastest are timed again, each at "
+                           "the clock that its own power leaves"
+                         : ""));
   for (std::size_t i = 0; i < results.size(); ++i) {
     Trial& trial = report_.trials[static_cast<std::size_t>(entrants[i])];
     trial.outcome = results[i].outcome;
@@ -374,6 +375,7 @@ Result<void> TuneRun::benchmark() {
       if (observer_ != nullptr) observer_->worker_replaced(report_.problem, why);
     };
     const std::lock_guard one_at_a_time(state_.measuring);
+    const auto locked = Clock::now();
     const bool isolated = state_.options.isolation == Isolation::process;
     auto runner = isolated ? state_.workers.make_runner(report_.problem, state_.device, options)
                            : make_trial_runner(report_.problem, state_.device, options);
@@ -384,7 +386,7 @@ Result<void> TuneRun::benchmark() {
       build(add_fallbacks());
       entrants = verify(**runner);
     }
-    report_.verify_seconds = seconds_since(begin);
+    report_.verify_seconds = seconds_since(locked);
     if (!entrants.empty()) race(**runner, entrants);
   }
   report_.benchmark_seconds = seconds_since(begin);

@@ -265,13 +265,34 @@ TEST_F(RaceWithFinal, TimesTheFastestAloneWhereTheDeviceWasHeldBack) {
     EXPECT_DOUBLE_EQ(results[i].timing.median, alone_[i]);
     EXPECT_EQ(results[i].timing.samples, 5);
   }
-  // The others are moved as the three typically were: by 1.06 / 1.02.
+  // The others are moved as far as the one that moved farthest: the first, from 1.00 to 1.10.
   for (std::size_t i = 3; i < 5; ++i) {
-    EXPECT_DOUBLE_EQ(results[i].timing.median, together_[i] * (1.06 / 1.02));
+    EXPECT_DOUBLE_EQ(results[i].timing.median, together_[i] * 1.10);
     EXPECT_EQ(results[i].timing.low, results[i].timing.median);
     EXPECT_EQ(results[i].timing.high, results[i].timing.median);
     EXPECT_FALSE(results[i].to_be_timed_again);
   }
+}
+
+TEST_F(RaceWithFinal, WhoMayNotBeDroppedTakesPart) {
+  const auto results = run_race(5, {true, true, true, true, false}, rules_);
+  EXPECT_EQ(finals_, (std::vector<int>{2, 2, 2, 0, 5})) << "4 % behind it leave after two rounds";
+  EXPECT_DOUBLE_EQ(results[4].timing.median, alone_[4]);
+}
+
+TEST_F(RaceWithFinal, HasNoMoreRoundsThanTheRace) {
+  rules_.policy.min_rounds = 2;
+  rules_.policy.max_rounds = 4;
+  rules_.deciding = [](const auto& times) { return std::vector<bool>(times.size(), true); };
+  run();
+  EXPECT_EQ(finals_, (std::vector<int>{4, 4, 4, 0, 0}));
+}
+
+TEST_F(RaceWithFinal, TimesOfNothingHaveNone) {
+  rules_.sample = [](int index, int, double) -> Result<double> { return index < 2 ? 0.0 : 1.0; };
+  const auto results = run();
+  EXPECT_EQ(results[0].timing.median, 0);
+  EXPECT_EQ(results[4].timing.median, 1);
 }
 
 TEST_F(RaceWithFinal, EndsWithoutWhereNothingHeldItBackOrNoneIsWanted) {
@@ -314,14 +335,23 @@ TEST_F(RaceWithFinal, DropsGoesOnAndFailsAsInTheRoundsBefore) {
   EXPECT_EQ(results[2].outcome, Outcome::measured);
 }
 
-TEST_F(RaceWithFinal, WhoIsStoppedInItIsToBeTimedAgain) {
-  stop_in_final_ = true;
-  const auto results = run();
-  EXPECT_EQ(std::count(finals_.begin(), finals_.end(), 1), 1);
-  for (std::size_t i = 0; i < 5; ++i) {
-    EXPECT_EQ(results[i].outcome, Outcome::measured);
-    EXPECT_EQ(results[i].to_be_timed_again, i < 3) << i;
-    EXPECT_GT(results[i].timing.median, 0.9);
+TEST_F(RaceWithFinal, AStoppedOneHasNotBeen) {
+  for (const bool before : {false, true}) {
+    stop_in_final_ = !before;
+    stop_ = false;
+    asked_ = last_round_ = 0;
+    if (before) {
+      rules_.on_round = [&](int round, int) { stop_ = round == 5; };
+      finals_ = std::vector<int>(5);
+    }
+    const auto results = run();
+    EXPECT_EQ(std::count(finals_.begin(), finals_.end(), 1), before ? 0 : 1);
+    for (std::size_t i = 0; i < 5; ++i) {
+      EXPECT_EQ(results[i].outcome, Outcome::measured);
+      EXPECT_TRUE(results[i].to_be_timed_again) << i;
+      EXPECT_EQ(results[i].timing.median, together_[i]);
+      EXPECT_EQ(results[i].timing.samples, 5);
+    }
   }
 }
 
