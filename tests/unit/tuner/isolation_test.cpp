@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "planted.h"
@@ -106,21 +107,25 @@ TEST(Isolation, ATuningRunSurvivesEveryFault) {
 }
 
 TEST(Isolation, BothWaysTakeTheSameTimes) {
-  // Not to a per cent on a busy machine; a worker that timed something else would be off by more.
+  // Not to a per cent on a busy machine, which may need some attempts: the smallest times count. A
+  // worker that timed something else would be off by more every time.
   const DeviceSpec cpu = find_device("cpu:1").value();
-  double seconds[2] = {};
-  for (const Isolation isolation : {Isolation::process, Isolation::none}) {
-    TuneOptions options = quick();
-    options.isolation = isolation;
-    options.policy.target_seconds = 5e-3;
-    Tuner tuner(planted_registry({own("good")}), cpu, options);
-    const auto report = tuner.tune(Problem::parse("64x64x64:f32").value());
-    ASSERT_TRUE(report) << report.error().message;
-    ASSERT_NE(report->choice(), nullptr);
-    seconds[isolation == Isolation::none] = report->choice()->timing->median;
+  double seconds[2] = {1e9, 1e9};
+  const auto alike = [&] { return std::abs(seconds[0] / seconds[1] - 1) < 0.5; };
+  for (int attempt = 0; attempt < 5 && (attempt == 0 || !alike()); ++attempt) {
+    for (const Isolation isolation : {Isolation::process, Isolation::none}) {
+      TuneOptions options = quick();
+      options.isolation = isolation;
+      options.policy.target_seconds = 5e-3;
+      Tuner tuner(planted_registry({own("good")}), cpu, options);
+      const auto report = tuner.tune(Problem::parse("64x64x64:f32").value());
+      ASSERT_TRUE(report) << report.error().message;
+      ASSERT_NE(report->choice(), nullptr);
+      double& least = seconds[isolation == Isolation::none];
+      least = std::min(least, report->choice()->timing->median);
+    }
   }
-  std::printf("  in a worker %.1f us, here %.1f us\n", seconds[0] * 1e6, seconds[1] * 1e6);
-  EXPECT_NEAR(seconds[0] / seconds[1], 1, 0.5);
+  EXPECT_TRUE(alike()) << "in a worker " << seconds[0] << " s, here " << seconds[1] << " s";
 }
 
 TEST(Isolation, WithoutAWorkerOneNoteSaysSo) {
