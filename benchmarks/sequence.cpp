@@ -63,7 +63,10 @@ struct Layer {
 class Bench {
  public:
   Bench(const culet::DeviceSpec& device, void* stream, const bench::LayerOptions& options)
-      : device_(device), stream_(stream), options_(options) {}
+      : device_(device),
+        stream_(stream),
+        options_(options),
+        tuner_(culet::Registry::standard(), device, {}, must(culet::open_cache("none"))) {}
 
   void choose(Layer* layer) const {
     for (const bool with_final : {false, true}) {
@@ -115,10 +118,9 @@ class Bench {
 
  private:
   bench::Graph graph_of(const std::vector<Layer*>& layers, const char* way, int times) {
-    culet::Tuner tuner(culet::Registry::standard(), device_, {}, must(culet::open_cache("none")));
     std::vector<culet::Plan> plans;
     for (Layer* layer : layers) {
-      plans.push_back(must(tuner.plan(layer->p, layer->candidates.at(way))));
+      plans.push_back(must(tuner_.plan(layer->p, layer->candidates.at(way))));
       const auto bytes = static_cast<std::size_t>(plans.back().workspace().bytes);
       workspaces_.push_back(std::make_unique<bench::Memory>(std::max<std::size_t>(bytes, 1)));
       workspaces_.back()->fill(0);
@@ -153,6 +155,7 @@ class Bench {
   const culet::DeviceSpec& device_;
   void* stream_;
   const bench::LayerOptions& options_;
+  culet::Tuner tuner_;                                      ///< makes plans
   std::vector<std::unique_ptr<bench::Memory>> workspaces_;  ///< of every plan in a graph
 };
 
@@ -160,7 +163,8 @@ class Bench {
 
 int main(int argc, char** argv) {
   const bench::LayerOptions options = bench::parse_options(argc, argv, "bench_sequence", 5);
-  for (const Problem& p : options.problems()) {
+  const std::vector<Problem> problems = options.problems();
+  for (const Problem& p : problems) {
     const std::string plain =
         std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k) + ":bf16";
     if (p.text() != plain) bench::stop(p.text() + ": layers are plain, as " + plain, 2);
@@ -171,7 +175,7 @@ int main(int argc, char** argv) {
   Bench bench(*device, stream, options);
   std::vector<std::unique_ptr<Layer>> layers;
   std::vector<Layer*> all;
-  for (const Problem& p : options.problems()) {
+  for (const Problem& p : problems) {
     layers.push_back(std::make_unique<Layer>(p, 2 * layers.size() + 1));
     all.push_back(layers.back().get());
     bench.choose(all.back());

@@ -185,14 +185,15 @@ Result<void> CudaEntrant::calibrate(const std::vector<SetPointers>& sets,
   return {};
 }
 
+double CudaEntrant::replay_seconds() const { return std::max(estimate_, 1e-7) * launches_; }
+
 int CudaEntrant::replays(const MeasurePolicy& policy) const {
-  const double replay = std::max(estimate_, 1e-7) * launches_;
   return static_cast<int>(
-      std::clamp(std::round(policy.target_seconds / replay), 1.0, double{kMostReplays}));
+      std::clamp(std::round(policy.target_seconds / replay_seconds()), 1.0, double{kMostReplays}));
 }
 
 double CudaEntrant::round_seconds(const MeasurePolicy& policy) const {
-  return std::max(estimate_, 1e-7) * launches_ * (replays(policy) + 1);
+  return replay_seconds() * (replays(policy) + 1);
 }
 
 Result<double> CudaEntrant::sample(const MeasurePolicy& policy, double settle_seconds,
@@ -201,8 +202,7 @@ Result<double> CudaEntrant::sample(const MeasurePolicy& policy, double settle_se
   // What ran before has left clocks, caches and queues in its own state. And while these replays
   // run, the host gets ahead, so that starting a graph of many launches costs no device time.
   int first = estimate_ < policy.target_seconds / 2 ? 1 : 0;
-  const double replay = std::max(estimate_, 1e-7) * launches_;
-  first = std::max(first, static_cast<int>(std::ceil(settle_seconds / replay)));
+  first = std::max(first, static_cast<int>(std::ceil(settle_seconds / replay_seconds())));
   for (int i = 0; i < first; ++i) {
     if (auto ok = graph_.launch(stream); !ok) return failed(ok);
   }

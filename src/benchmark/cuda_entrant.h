@@ -65,6 +65,7 @@ class CudaEntrant {
   cuda::Graph graph_;
   std::vector<cuda::Event> events_;
   int replays(const MeasurePolicy& policy) const;
+  double replay_seconds() const;
 
   int launches_ = 1;     ///< in the graph
   double estimate_ = 0;  ///< seconds of one run

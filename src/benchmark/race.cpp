@@ -25,9 +25,9 @@ class Race {
   }
 
   std::vector<RaceResult> run() {
-    run_rounds(rules_.policy.max_rounds, rules_.policy.drop_ratio);
+    const int rounds = run_rounds(rules_.policy.max_rounds, rules_.policy.drop_ratio);
     const bool held_back = rules_.held_back && rules_.held_back();
-    if (held_back && rules_.policy.settle_seconds > 0) run_final();
+    if (held_back && rules_.policy.settle_seconds > 0) run_final(rounds);
     std::vector<RaceResult> results;
     for (Entry& entry : entries_) results.push_back(finish(entry));
     return results;
@@ -37,15 +37,17 @@ class Race {
   struct Entry {
     bool droppable = false;
     std::vector<double> rounds;
-    std::optional<Timing> before;  ///< the final; nothing: there is none
+    std::optional<Timing> before;  ///< the final
     RaceResult result;             ///< outcome other than measured: out of the race with this
   };
 
   bool stopped() const { return rules_.stop != nullptr && rules_.stop->load(); }
 
-  void run_rounds(int most, double drop_ratio) {
+  /// Returns how many there were.
+  int run_rounds(int most, double drop_ratio) {
     const int fewest = rules_.policy.min_rounds;
-    for (int round = 0; round < most && !running_.empty() && !stopped(); ++round) {
+    int round = 0;
+    for (; round < most && !running_.empty() && !stopped(); ++round) {
       run_round(round);
       update_drift();
       const bool enough = round + 1 >= fewest;
@@ -56,8 +58,8 @@ class Race {
         const int total = !more ? round + 1 : !enough ? fewest : most;
         rules_.on_round(rounds_before_ + round + 1, rounds_before_ + total);
       }
-      rounds_run_ = round + 1;
     }
+    return round;
   }
 
   /// In a round everybody runs at the clock that the power of all together leaves, and who needs
@@ -66,29 +68,25 @@ class Race {
   /// not be dropped, then run alone until their clock has settled, and that is their time. What the
   /// others took is moved by as much as that of any of these, so that nobody is flattered by not
   /// having been there. A final that is stopped has not been.
-  void run_final() {
-    std::vector<std::optional<Timing>> times(entries_.size());
+  void run_final(int rounds_before) {
     double fastest = std::numeric_limits<double>::infinity();
-    for (std::size_t i = 0; i < entries_.size(); ++i) {
-      if (!timed(entries_[i])) continue;
-      times[i] = timing(entries_[i]);
-      fastest = std::min(fastest, times[i]->median);
+    for (Entry& entry : entries_) {
+      if (!timed(entry)) continue;
+      entry.before = timing(entry);
+      fastest = std::min(fastest, entry.before->median);
     }
-    std::vector<int> finalists;
+    running_.clear();
     for (std::size_t i = 0; i < entries_.size(); ++i) {
-      if (times[i] &&
-          (!entries_[i].droppable || times[i]->median <= rules_.policy.final_ratio * fastest))
-        finalists.push_back(static_cast<int>(i));
+      const Entry& entry = entries_[i];
+      if (entry.before &&
+          (!entry.droppable || entry.before->median <= rules_.policy.final_ratio * fastest))
+        running_.push_back(static_cast<int>(i));
     }
-    if (finalists.size() < 2 || !(fastest > 0)) return;
-    for (std::size_t i = 0; i < entries_.size(); ++i) {
-      if (times[i]) entries_[i].rounds.clear();
-      entries_[i].before = times[i];
-    }
-    running_ = finalists;
+    if (running_.size() < 2 || !(fastest > 0)) return;
+    for (Entry& entry : entries_) entry.rounds.clear();
     drift_.clear();
     settle_seconds_ = rules_.policy.settle_seconds;
-    rounds_before_ = rounds_run_;
+    rounds_before_ = rounds_before;
     run_rounds(std::min(rules_.policy.max_rounds, 3 * rules_.policy.min_rounds),
                (1 + rules_.policy.final_ratio) / 2);
     if (stopped()) {
@@ -98,10 +96,11 @@ class Race {
       }
       return;
     }
-    for (std::size_t i = 0; i < entries_.size(); ++i) {
-      if (timed(entries_[i]))
-        moved_ = std::max(moved_, timing(entries_[i]).median / times[i]->median);
+    double most = 0;
+    for (const Entry& entry : entries_) {
+      if (timed(entry)) most = std::max(most, timing(entry).median / entry.before->median);
     }
+    if (most > 0) moved_ = most;
   }
 
   // Rounds come in pairs, the second in the first's order backwards, so that a drift of clocks or
@@ -239,7 +238,7 @@ class Race {
     if (entry.rounds.empty() && entry.before) {
       result.timing = *entry.before;
       for (double* time : {&result.timing.median, &result.timing.low, &result.timing.high})
-        *time *= moved_ > 0 ? moved_ : 1;
+        *time *= moved_;
       return result;
     }
     if (entry.rounds.empty()) {
@@ -255,10 +254,9 @@ class Race {
   std::vector<Entry> entries_;
   std::vector<int> running_;
   std::vector<double> drift_;  ///< of each round, by update_drift()
-  int rounds_run_ = 0;
   // Of the final:
   int rounds_before_ = 0;
-  double settle_seconds_ = 0, moved_ = 0;
+  double settle_seconds_ = 0, moved_ = 1;
 };
 
 }  // namespace

@@ -223,7 +223,7 @@ Result<void> TuneRun::shortlist(const std::vector<Candidate>& wanted) {
 void TuneRun::enter(const std::vector<Candidate>& candidates) {
   policy_.target_seconds /= 2;
   policy_.max_rounds = policy_.min_rounds;
-  policy_.settle_seconds = 0;
+  policy_.settle_seconds = 0;  // no final
   // On a GPU two rounds say how far behind it is.
   if (state_.device.is_cuda()) policy_.drop_ratio = std::min(policy_.drop_ratio, 1.1);
   reuse_ = state_.options.use_cached_trials;
