@@ -16,14 +16,15 @@ namespace {
 
 double count(std::int64_t x) { return static_cast<double>(x); }
 
-/// Under the power limit an H200's tensor cores are not busy all the time at the clock that its
-/// device data states (700 of 865 TFLOP/s, 2026-11-29). The model adds a tenth of what overlaps, so
-/// this much of the difference is left to say here. Ping-pong loses less, tall tiles more: with
-/// 0.93 for all, the model was 3 % too slow for ping-pong and 2.5 % too fast for 256x144 and
-/// 256x160 (median over the 15 layers of llm-linear.shapes at m = 2048, 2026-11-30).
-double power_efficiency(const DenseConfig& c) {
-  if (c.pingpong) return 0.96;
-  return c.tile_m == 256 && c.tile_n > 128 ? 0.905 : 0.93;
+/// How far the power limit brings an H200 below the rate that its device data states: by the energy
+/// of a multiply-add, of which a tile decides what goes through shared memory (1/m + 1/n when it is
+/// written, 1/n for every 64 rows when it is read), and by the share of multiprocessors that are
+/// busy. Ping-pong idles less between tiles. Fitted to 24 configurations at each of 8 problems that
+/// are bound by arithmetic, each at the clock that its own power leaves: 1.5 % rms (H200,
+/// 2026-12-01, docs/performance-log.md).
+double power_efficiency(const DenseConfig& c, double busy) {
+  const double energy = 4.0 * (1.0 / c.tile_m + 2.0 / c.tile_n);
+  return (c.pingpong ? 1.01 : 0.985) * std::exp(-energy * busy);
 }
 
 /// Adding a stage's sums to f32 registers takes a quarter of the stage's time on the ordinary
@@ -144,7 +145,11 @@ std::optional<Features> features_of(const DenseConfig& c, const Problem& p,
   Features f;
   f.math_dtype = p.a;
   f.math_ops = 2.0 * (tiles / c.splits) * blocks * c.tile_m * c.tile_n * padded_k;
-  f.math_efficiency = power_efficiency(c) * ring_efficiency(c) * promotion_efficiency(c, p);
+  f.tiles = tiles * c.cluster_blocks();
+  f.slots = count(grid.workers) * c.cluster_blocks();
+  const double waves = std::ceil(f.tiles / std::max(f.slots, 1.0));
+  const double busy = f.tiles / std::max(waves * f.slots, 1.0);
+  f.math_efficiency = power_efficiency(c, busy) * ring_efficiency(c) * promotion_efficiency(c, p);
   f.dram_bytes = dram_read_bytes(c, p, device) + d_bytes;
   double operand_bytes = 0;
   for (const EpilogueOperand& operand : p.epilogue.operands()) {
@@ -170,10 +175,7 @@ std::optional<Features> features_of(const DenseConfig& c, const Problem& p,
   // Stages are written once; WGMMA reads 64 rows of A and all of B for every 64 rows.
   f.shared_bytes =
       kSharedOverlap * stage_lines * (c.tile_m + c.tile_n + c.tile_m / 64.0 * (64.0 + c.tile_n));
-  f.tiles = tiles * c.cluster_blocks();
-  f.slots = count(grid.workers) * c.cluster_blocks();
   f.bytes_in_flight = count(c.stages * c.stage_bytes()) * c.occupancy;
-  const double waves = std::ceil(f.tiles / std::max(f.slots, 1.0));
   const double stages = waves / c.occupancy * count(grid.k_tiles) / c.splits / c.cluster_k;
   f.extra_seconds =
       tile_overhead_seconds(c, p, waves) + cluster_seconds(c) +

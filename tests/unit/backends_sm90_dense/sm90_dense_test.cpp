@@ -278,9 +278,16 @@ TEST(Sm90DenseRanking, KnownWinnersAreNearTheTop) {
     std::vector<std::string> winners;
   };
   for (const Known& known :
-       {Known{"4096x4096x4096:bf16", {"128x128x64 cluster=2x1", "128x256x64"}},
-        Known{"2048x6144x4096:bf16", {"128x192x64", "128x256x64"}},
-        Known{"8192x8192x8192:bf16", {"128x192x64", "128x256x64"}},
+       {Known{"4096x4096x4096:bf16", {"128x256x64 cluster=1x1", "128x256x64 cluster=2x1"}},
+        Known{"4096x28672x4096:bf16", {"128x192x64 cluster=1x1"}},
+        Known{"4096x4096x14336:bf16", {"128x256x64 cluster=1x1", "128x256x64 cluster=2x1"}},
+        Known{"2048x6144x4096:bf16", {"128x192x64 cluster=1x1", "128x256x64 cluster=1x1"}},
+        Known{"2048x10240x5120:bf16", {"256x160x64 cluster=1x1", "128x256x64"}},
+        Known{"2048x5120x8192:bf16", {"256x160x64"}},
+        Known{"8192x8192x8192:bf16", {"128x192x64 cluster=1x1", "128x192x64 cluster=2x1"}},
+        Known{"1024x10240x5120:bf16", {"256x160x64"}}, Known{"512x10240x5120:bf16", {"256x160x64"}},
+        Known{"256x28672x4096:bf16", {"128x224x64", "128x152x64 cluster=1x1"}},
+        Known{"1024x576x7168:bf16", {"128x96x64 cluster=1x1x2", "128x96x64 cluster=2x1x2"}},
         Known{"128x4096x4096:bf16", {"128x64x64 cluster=1x1x2", "64x64x64 cluster=1x1"}},
         Known{"128x6144x4096:bf16", {"64x96x64 cluster=1x1"}},
         Known{"256x4096x4096:bf16", {"64x128x64 cluster=1x1", "64x128x64 cluster=2x1"}},
