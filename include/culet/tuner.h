@@ -79,8 +79,8 @@ struct MeasurePolicy {
   /// Where a GPU is held back (power cap), the fastest meet again in a final, in whose rounds each
   /// runs alone for this long before what counts, so that it has the clock that its own power
   /// leaves; 0: no final. Who: those at most `final_ratio` slower than the fastest, and the
-  /// vendor's first. For three times `min_rounds` at most.
-  double settle_seconds = 0.08;
+  /// vendor's first.
+  double settle_seconds = 0.06;
   double final_ratio = 1.1;
   std::string text() const;
 };

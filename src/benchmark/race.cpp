@@ -87,8 +87,7 @@ class Race {
     drift_.clear();
     settle_seconds_ = rules_.policy.settle_seconds;
     rounds_before_ = rounds_before;
-    run_rounds(std::min(rules_.policy.max_rounds, 3 * rules_.policy.min_rounds),
-               (1 + rules_.policy.final_ratio) / 2);
+    run_rounds(rules_.policy.max_rounds, (1 + rules_.policy.final_ratio) / 2);
     if (stopped()) {
       for (Entry& entry : entries_) {
         entry.rounds.clear();

@@ -330,7 +330,7 @@ TEST_F(RaceWithFinal, DropsGoesOnAndFailsAsInTheRoundsBefore) {
   };
   const auto results = run();
   EXPECT_TRUE(in_final);
-  EXPECT_EQ(finals_, (std::vector<int>{15, 1, 2, 15, 0})) << "15 rounds are the most";
+  EXPECT_EQ(finals_, (std::vector<int>{25, 1, 2, 25, 0})) << "as many rounds as before";
   EXPECT_EQ(results[1].outcome, Outcome::crashed);
   EXPECT_EQ(results[2].outcome, Outcome::measured);
 }

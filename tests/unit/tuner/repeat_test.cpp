@@ -5,8 +5,10 @@
 // has, end in the same choice.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <random>
 
 #include "benchmark/race.h"
@@ -17,11 +19,32 @@ namespace {
 
 using benchmark::RaceRules;
 
-/// The standard deviations of a sample and of a run.
+/// The standard deviations of a sample and of a run, and the share of identical choices expected.
 struct Host {
   benchmark::Statistic statistic;
   double of_sample, of_run;
+  double identical = 0.90;
+  bool at_power_cap = false;
 };
+
+/// At the power cap a clock goes in steps, and who runs gets one of a few by chance and keeps it:
+/// relative times in 48 turns of 200 ms of three kernels on an H200, and how often each was seen
+/// (docs/performance-log.md, 2026-12-01).
+constexpr std::array kClockTimes = {0.97,  0.98, 0.985, 0.99, 0.995, 1.0,
+                                    1.005, 1.01, 1.015, 1.02, 1.025, 1.035};
+constexpr std::array<std::array<int, kClockTimes.size()>, 3> kClockWeights = {
+    {{0, 0, 1, 0, 13, 11, 3, 6, 5, 0, 7, 2},
+     {1, 7, 11, 1, 1, 13, 4, 0, 8, 2, 0, 0},
+     {0, 0, 1, 0, 1, 24, 0, 1, 18, 1, 0, 2}}};
+
+/// One of them by chance, relative to the mean.
+double clock_of(int candidate, std::mt19937& random) {
+  const auto& weights = kClockWeights[static_cast<std::size_t>(candidate) % kClockWeights.size()];
+  const double mean = std::inner_product(weights.begin(), weights.end(), kClockTimes.begin(), 0.0) /
+                      std::accumulate(weights.begin(), weights.end(), 0);
+  std::discrete_distribution<std::size_t> state(weights.begin(), weights.end());
+  return kClockTimes[state(random)] / mean;
+}
 
 /// A problem's candidates with their own times, as spread as those of decode layers on an H200: own
 /// ones from the fastest on in steps of about 1.5 %, the estimates right to some per cent.
@@ -62,7 +85,9 @@ struct Race {
     for (double& time : own) time *= std::exp(placement(random));
     std::map<int, double> of_round;
     RaceRules rules;
-    rules.sample = [&](int index, int round, double) -> Result<double> {
+    rules.held_back = [&] { return host.at_power_cap; };
+    rules.sample = [&](int index, int round, double settle_seconds) -> Result<double> {
+      if (settle_seconds > 0) return own[static_cast<std::size_t>(index)] * clock_of(index, random);
       const auto [at, fresh] = of_round.try_emplace(round, 1.0);
       if (fresh) at->second = std::exp(drift(random));
       const double noise = sample(random);
@@ -121,16 +146,19 @@ TEST_P(Repeat, TenTuningsOfAHundredProblemsAgree) {
   const double all = kProblems * kRuns;
   std::printf("  %.1f %% identical, %.1f %% of the same time\n", 100 * identical / all,
               100 * same_time / all);
-  EXPECT_GE(identical / all, 0.90);
+  EXPECT_GE(identical / all, GetParam().identical);
   EXPECT_GE(same_time / all, 0.97);
   EXPECT_EQ(slower_than_vendor, 0);
 }
 
 /// A GPU of a quiet host, and one of a host that others use as well, where intervals were seen to
-/// be two and three times as wide; a CPU that others use, which only ever takes time.
+/// be two and three times as wide; that one at its power cap, with a final; a CPU that others use,
+/// which only ever takes time.
 INSTANTIATE_TEST_SUITE_P(Hosts, Repeat,
                          ::testing::Values(Host{benchmark::Statistic::median, 0.001, 0.0004},
                                            Host{benchmark::Statistic::median, 0.003, 0.001},
+                                           Host{benchmark::Statistic::median, 0.003, 0.001, 0.85,
+                                                true},
                                            Host{benchmark::Statistic::minimum, 0.01, 0.0005}));
 
 }  // namespace
