@@ -5,12 +5,12 @@
     benchmarks/repeat.py --shapes FILE [--m LIST] [--device DEVICE] [--runs 10] [--budget SECONDS] [-o FILE] [--keep FOLDER]
 
 benchmarks/repeat.shapes has 30 problems for an H200. Every run is a process of its own. Compiled code is kept from run to run (it is the same, and its compilation is not what is
-asked about); measurements and choices are deleted before each. Where a problem's choices differ, they are timed against each
-other in one interleaved race (`culet bench`), --races times: a choice has "the same time" as the most frequent one if it is
-within --slack of it by the median of the races.
+asked about); measurements and choices are deleted before each. Where a problem's choices differ, every run has timed them in
+one interleaved race: a choice has "the same time" as the most frequent one if it is within --slack of it by the median over
+the runs.
 
 With --keep the reports of the runs stay in a folder, and complete runs that it has already count: ten tunings can be made
-five today and five tomorrow.
+five today and five tomorrow, on the same device: two of a kind may choose differently, each for good reasons.
 
 Writes JSON: for each problem its choices with the runs that made them and their times; in "summary" the shares over all
 (problem, run). With --budget, no run is begun that would not end in time; runs that are not complete do not count. Exit
@@ -28,9 +28,7 @@ import time
 
 from recheck import candidate_text
 
-SCHEMA = 1
-# Of the budget, for timing choices that differ against each other.
-RACES_SHARE = 0.2
+SCHEMA = 2
 
 
 class Failed(Exception):
@@ -55,20 +53,20 @@ def by_choice(runs):
     return result
 
 
-def ratios_of(races):
-    """{candidate: time / time of the first} by the median over races, each {candidate: microseconds}; the first of the races'
-    candidates is what the others are compared with. None where a race has no time of it."""
-    first = next(iter(races[0]))
+def ratios_of(candidates, reports):
+    """{candidate: time / time of the first}: the median over the reports of one problem, of those that timed both. None where
+    none did."""
+    races = [{candidate_text(trial["steps"]): trial["median_us"] for trial in report["trials"]} for report in reports]
+    first = next(iter(candidates))
     result = {}
-    for candidate in races[0]:
-        times = [(race.get(candidate), race.get(first)) for race in races]
-        known = all(mine and other for mine, other in times)
-        result[candidate] = statistics.median(mine / other for mine, other in times) if known else None
+    for candidate in candidates:
+        both = [race[candidate] / race[first] for race in races if race.get(candidate) and race.get(first)]
+        result[candidate] = statistics.median(both) if both else None
     return result
 
 
 def summarise(choices, ratios, slack):
-    """Shares over all (problem, run). `ratios` has the problems whose choices differ."""
+    """Shares over all (problem, run)."""
     total = identical = same_time = 0
     for problem, found in choices.items():
         for position, (candidate, numbers) in enumerate(found.items()):
@@ -77,7 +75,7 @@ def summarise(choices, ratios, slack):
                 identical += len(numbers)
                 same_time += len(numbers)
             else:
-                ratio = ratios.get(problem, {}).get(candidate)
+                ratio = ratios[problem][candidate]
                 same_time += len(numbers) if ratio is not None and abs(ratio - 1) <= slack else 0
     return {
         "choices": total,
@@ -112,15 +110,6 @@ class Culet:
             return
         self.run(["cache", "clear", "--measurements", "--cache", self.store])
 
-    def race(self, problem, candidates):
-        """{candidate: microseconds}, all timed in one race."""
-        command = ["bench", problem, "--device", self.device, "--cache", self.store, "--format", "json"]
-        for candidate in candidates:
-            command += ["--candidate", candidate]
-        report = json.loads(self.run(command))["reports"][0]
-        times = {candidate_text(trial["steps"]): trial["median_us"] for trial in report["trials"]}
-        return {candidate: times.get(candidate) for candidate in candidates}
-
 
 def kept_runs(args):
     """The runs that the folder of --keep has: [(document, seconds)]."""
@@ -134,9 +123,9 @@ def kept_runs(args):
                 document = json.load(stream)
             seconds = sum(report["seconds"]["total"] for report in document["reports"])
             choices_of(document["reports"])
-            device = document["device"]["name"]
-            if runs and device != runs[0][0]["device"]["name"]:
-                raise Failed(f"{file}: on {device}, the first run on {runs[0][0]['device']['name']}")
+            device, first = (d["device"].get("uuid", d["device"]["name"]) for d in (document, runs[0][0] if runs else document))
+            if device != first:
+                raise Failed(f"{file}: on {device}, the first run on {first}; equal devices may choose differently, too")
         except (ValueError, KeyError, TypeError) as error:
             raise Failed(f"{file}: not the report of a run ({error!r})") from None
         runs.append((document, seconds))
@@ -149,7 +138,7 @@ def tune_repeatedly(culet, args, problems, folder):
     runs = kept_runs(args)
     for number in range(len(runs), args.runs):
         if runs:
-            left = args.budget * (1 - RACES_SHARE) - (time.monotonic() - begin)
+            left = args.budget - (time.monotonic() - begin)
             if args.budget and runs[-1][1] > left:
                 print(f"the budget allows {number} of {args.runs} runs", file=sys.stderr)
                 break
@@ -171,37 +160,22 @@ def tune_repeatedly(culet, args, problems, folder):
     return runs
 
 
-def race_choices(culet, args, choices):
-    """{problem: {candidate: ratio}} for problems whose choices differ."""
-    ratios = {}
-    for problem, found in choices.items():
-        if len(found) == 1:
-            continue
-        races = []
-        for number in range(args.races):
-            # In another order each time, though rounds alternate theirs already.
-            order = list(found) if number % 2 == 0 else list(reversed(found))
-            try:
-                times = culet.race(problem, order)
-            except Failed as error:  # its choices then have no time; the others do
-                print(f"repeat.py: {error}", file=sys.stderr)
-                times = dict.fromkeys(found)
-            races.append({candidate: times[candidate] for candidate in found})
-        ratios[problem] = ratios_of(races)
-    return ratios
+def reports_of(problem, runs):
+    """The report of each run on one problem."""
+    return [next(report for report in document["reports"] if report["problem"] == problem) for document, _ in runs]
 
 
 def document_of(args, runs, choices, ratios):
     entries = []
     for problem, found in choices.items():
-        reports = [next(r for r in run["reports"] if r["problem"] == problem) for run, _ in runs]
+        reports = reports_of(problem, runs)
         entries.append({
             "problem": problem,
             "choices": [{
                 "candidate": candidate,
                 "runs": numbers,
                 "tuned_us": [reports[number]["chosen"]["median_us"] for number in numbers],
-                "against_first": ratios[problem][candidate] if problem in ratios else 1.0,
+                "against_first": ratios[problem][candidate],
             } for candidate, numbers in found.items()],
         })
     first = runs[0][0]
@@ -210,7 +184,6 @@ def document_of(args, runs, choices, ratios):
         "culet": first["culet"],
         "device": first["device"],
         "slack": args.slack,
-        "races": args.races,
         "runs": [{"seconds": round(seconds, 3), **document["counts"]} for document, seconds in runs],
         "summary": summarise(choices, ratios, args.slack),
         "problems": entries,
@@ -230,7 +203,6 @@ def parse(argv):
     parser.add_argument("--m", help="each problem at these values of m")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--runs", type=int, default=10)
-    parser.add_argument("--races", type=int, default=3, help="how often choices that differ are timed against each other")
     parser.add_argument("--budget", type=float, default=0, help="seconds for all of it, about")
     parser.add_argument("--top", help="as for `culet tune`")
     parser.add_argument("--backends", help="as for `culet tune`")
@@ -241,8 +213,8 @@ def parse(argv):
     parser.add_argument("-o", "--output", help="file for the JSON; standard output without it")
     parser.add_argument("--keep", help="folder for the reports of the runs; complete runs in it count")
     args = parser.parse_args(argv)
-    if args.runs < 2 or args.races < 1:
-        parser.error("--runs: at least 2; --races: at least 1")
+    if args.runs < 2:
+        parser.error("--runs: at least 2")
     if not 0 <= args.slack < 1 or args.budget < 0:
         parser.error("--slack: 0 to 1; --budget: seconds")
     refuse_unwritable(parser, args.output)
@@ -272,7 +244,7 @@ def main(argv=None):
             choices = by_choice([choices_of(document["reports"]) for document, _ in runs])
             if not choices:
                 raise Failed("no problem has a choice in every run")
-            ratios = race_choices(culet, args, choices)
+            ratios = {problem: ratios_of(found, reports_of(problem, runs)) for problem, found in choices.items()}
         except (Failed, OSError) as error:
             print(f"repeat.py: {error}", file=sys.stderr)
             return 1

@@ -17,9 +17,14 @@ import repeat
 PROGRAM = None
 
 
-def report(problem, backend, us=10.0):
-    steps = [{"backend": backend, "config": {"x": 1}, "part": "all"}]
-    return {"problem": problem, "chosen": {"steps": steps, "median_us": us}}
+def steps_of(backend):
+    return [{"backend": backend, "config": {"x": 1}, "part": "all"}]
+
+
+def report(problem, backend, times=None):
+    """Of a run that chose `backend`; `times` are those of all backends."""
+    trials = [{"steps": steps_of(name), "median_us": us} for name, us in (times or {}).items()]
+    return {"problem": problem, "chosen": {"steps": steps_of(backend), "median_us": 10.0}, "trials": trials}
 
 
 class Shares(unittest.TestCase):
@@ -39,17 +44,17 @@ class Shares(unittest.TestCase):
 
     def test_shares(self):
         choices = repeat.by_choice(self.runs("aa", "ab", "ac", "aa", "aa"))
-        ratios = {"1": {"a{x=1}": 1.0, "b{x=1}": 1.009, "c{x=1}": 0.98}}
+        ratios = {"0": {"a{x=1}": 1.0}, "1": {"a{x=1}": 1.0, "b{x=1}": 1.009, "c{x=1}": 0.98}}
         self.assertEqual(repeat.summarise(choices, ratios, 0.01),
                          {"choices": 10, "identical": 0.8, "same_time": 0.9, "problems": 2, "problems_always_identical": 1})
         # A choice without a time of its own is not of the same time.
         ratios["1"]["b{x=1}"] = None
         self.assertEqual(repeat.summarise(choices, ratios, 0.01)["same_time"], 0.8)
 
-    def test_ratios_are_the_median_over_races(self):
-        races = [{"a": 10, "b": 11}, {"a": 20, "b": 20}, {"a": 10, "b": 10.1}]
-        self.assertEqual(repeat.ratios_of(races), {"a": 1.0, "b": 1.01})
-        self.assertIsNone(repeat.ratios_of([{"a": 10, "b": None}])["b"])
+    def test_ratios_are_the_median_over_the_runs_that_timed_both(self):
+        times = [{"a": 10, "b": 11}, {"a": 20, "b": 20}, {"a": 10, "b": 10.1}, {"a": 10, "c": 1}, {"b": 1, "a": None}]
+        reports = [report("p", "a", of_run) for of_run in times]
+        self.assertEqual(repeat.ratios_of(["a{x=1}", "b{x=1}", "d{x=1}"], reports), {"a{x=1}": 1.0, "b{x=1}": 1.01, "d{x=1}": None})
 
 
 class Program(unittest.TestCase):
@@ -68,7 +73,7 @@ class Program(unittest.TestCase):
             return status, document, err.getvalue()
 
     def test_every_run_measures(self):
-        status, document, err = self.run_it("17x33x65:f32", "5x6x7:f32", "--runs", "2", "--races", "1", "--backends",
+        status, document, err = self.run_it("17x33x65:f32", "5x6x7:f32", "--runs", "2", "--backends",
                                             "cpu_tile,reference", "--top", "1", "--identical", "0", "--same-time", "0")
         self.assertEqual(status, 0, err)
         first, second = document["runs"]
@@ -82,7 +87,7 @@ class Program(unittest.TestCase):
     def test_runs_that_the_folder_has_count(self):
         with tempfile.TemporaryDirectory() as folder:
             kept = os.path.join(folder, "runs")
-            same = ["17x33x65:f32", "--races", "1", "--backends", "cpu_tile,reference", "--top", "1", "--identical", "0", "--same-time",
+            same = ["17x33x65:f32", "--backends", "cpu_tile,reference", "--top", "1", "--identical", "0", "--same-time",
                     "0", "--keep", kept]
             status, before, err = self.run_it(*same, "--runs", "2")
             self.assertEqual((status, err.count("run ")), (0, 2), err)
@@ -101,25 +106,14 @@ class Program(unittest.TestCase):
                 self.assertEqual((status, err.count("\n")), (1, 1), err)
                 self.assertIn(expected, err)
             with open(os.path.join(kept, "run0.json"), encoding="utf-8") as file:
-                other = json.load(file)
-            other["device"]["name"] = "another"
-            with open(os.path.join(kept, "run1.json"), "w", encoding="utf-8") as file:
-                json.dump(other, file)
-            status, _, err = self.run_it(*same, "--runs", "3")
-            self.assertEqual(status, 1)
-            self.assertIn("on another, the first run on", err)
-
-    def test_choices_that_differ_are_raced(self):
-        culet = repeat.Culet(PROGRAM, "none", "cpu:1", [])
-        problem = "64x64x64:f32"
-        ranked = json.loads(culet.run(["rank", problem, "--device", "cpu:1", "--format", "json"]))["reports"][0]["trials"]
-        texts = [repeat.candidate_text(trial["steps"]) for trial in ranked]
-        candidates = [next((text for text in texts if text.startswith(name)), None) for name in ("openblas", "reference")]
-        if candidates[0] is None:
-            self.skipTest("no OpenBLAS here")
-        times = culet.race(problem, candidates)
-        self.assertEqual(list(times), candidates)
-        self.assertLess(times[candidates[0]], times[candidates[1]])
+                first = json.load(file)
+            for field in ("name", "uuid"):
+                other = {**first, "device": {**first["device"], field: "another"}}
+                with open(os.path.join(kept, "run1.json"), "w", encoding="utf-8") as file:
+                    json.dump(other, file)
+                status, _, err = self.run_it(*same, "--runs", "3")
+                self.assertEqual(status, 1)
+                self.assertIn("on another, the first run on", err)
 
     def test_too_low_a_share_is_status_7(self):
         status, document, _ = self.run_it("5x6x7:f32", "--runs", "2", "--backends", "reference", "--identical", "1.1")
@@ -142,7 +136,7 @@ class Program(unittest.TestCase):
 
 
 class Failing(repeat.Culet):
-    """Fails at the third tuning run and in every race."""
+    """Fails at the third tuning run."""
 
     def __init__(self):
         super().__init__("", "", "", [])
@@ -157,9 +151,6 @@ class Failing(repeat.Culet):
     def forget_measurements(self):
         pass
 
-    def race(self, problem, candidates):
-        raise repeat.Failed("no race")
-
 
 class Failures(unittest.TestCase):
     def test_what_was_measured_before_counts(self):
@@ -167,8 +158,8 @@ class Failures(unittest.TestCase):
         with contextlib.redirect_stderr(io.StringIO()) as err:
             runs = repeat.tune_repeatedly(culet, args, ["p"], "")
             self.assertEqual(len(runs), 2)
-            choices = repeat.by_choice([repeat.choices_of(document["reports"]) for document, _ in runs])
-            ratios = repeat.race_choices(culet, args, choices)
+        choices = repeat.by_choice([repeat.choices_of(document["reports"]) for document, _ in runs])
+        ratios = {"p": repeat.ratios_of(choices["p"], repeat.reports_of("p", runs))}
         self.assertEqual(repeat.summarise(choices, ratios, 0.01)["same_time"], 0.5)
         self.assertIn("the third", err.getvalue())
 

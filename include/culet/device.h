@@ -53,6 +53,9 @@ struct DeviceSpec {
   double latency_seconds = 0;  ///< fill and drain of a kernel: first load to last store
 
   std::string driver;  ///< CUDA driver version, or the kernel's, for cache keys
+  /// Which of several of a kind, "GPU-" and 32 hexadecimal digits in five groups as nvidia-smi has
+  /// it; empty where there is none. Not part of any key: equal devices share what was measured.
+  std::string uuid;
 
   bool is_cuda() const { return kind == DeviceKind::cuda; }
 

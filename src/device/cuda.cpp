@@ -49,6 +49,7 @@ const char* bind_driver(const Library& library, Driver& d) {
   need(d.device_get_count, "cuDeviceGetCount");
   need(d.device_get, "cuDeviceGet");
   need(d.device_get_name, "cuDeviceGetName");
+  library.bind(d.device_get_uuid, "cuDeviceGetUuid_v2");
   need(d.device_get_attribute, "cuDeviceGetAttribute");
   need(d.device_total_mem, "cuDeviceTotalMem_v2");
   need(d.device_primary_retain, "cuDevicePrimaryCtxRetain");

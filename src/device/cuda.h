@@ -99,6 +99,7 @@ struct Driver {
   CUresult (*device_get_count)(int*);
   CUresult (*device_get)(CUdevice*, int);
   CUresult (*device_get_name)(char*, int, CUdevice);
+  CUresult (*device_get_uuid)(unsigned char (*)[16], CUdevice);
   CUresult (*device_get_attribute)(int*, int, CUdevice);
   CUresult (*device_total_mem)(std::size_t*, CUdevice);
   CUresult (*device_primary_retain)(CUcontext*, CUdevice);

@@ -109,7 +109,8 @@ Json rates_json(const std::map<DType, double>& rates) {
 }
 
 Result<void> check_known_fields(const Json& root, DeviceSpec spec) {
-  std::vector<std::string> known = {"schema", "kind", "tensor_ops", "vector_ops", "comment"};
+  std::vector<std::string> known = {"schema",     "kind",       "uuid",
+                                    "tensor_ops", "vector_ops", "comment"};
   for_each_field(spec, [&](const char* name, auto&, bool) { known.emplace_back(name); });
   for (const auto& [key, value] : root.items()) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
@@ -145,6 +146,7 @@ std::string DeviceSpec::json() const {
   root["schema"] = 1;
   root["kind"] = std::string(to_string(kind));
   for_each_field(*this, [&](const char* field, const auto& value, bool) { root[field] = value; });
+  if (!uuid.empty()) root["uuid"] = uuid;
   root["tensor_ops"] = rates_json(tensor_ops);
   root["vector_ops"] = rates_json(vector_ops);
   return root.dump(2) + "\n";
@@ -177,6 +179,8 @@ Result<DeviceSpec> DeviceSpec::from_json(std::string_view text) {
       status = bad(field, "missing");
     }
   });
+  if (const auto found = root.find("uuid"); status && found != root.end())
+    status = read_value(*found, "uuid", &spec.uuid);
   if (status) status = read_rates(root, "tensor_ops", &spec.tensor_ops);
   if (status) status = read_rates(root, "vector_ops", &spec.vector_ops);
   if (status) status = check_ranges(spec);

@@ -135,6 +135,18 @@ void fill_cuda_rates(int major, int minor, DeviceSpec* spec) {
   spec->shared_bytes_per_s = 128 * clocks;
 }
 
+/// As nvidia-smi writes it; empty where the driver does not tell.
+std::string uuid_of(const CudaDriver& driver, cuda::CUdevice device) {
+  unsigned char bytes[16] = {};
+  if (driver.device_get_uuid == nullptr || driver.device_get_uuid(&bytes, device) != 0) return {};
+  std::string text = "GPU";
+  for (int i = 0; i < 16; ++i) {
+    if (i == 0 || (i >= 4 && i <= 10 && i % 2 == 0)) text += '-';
+    text += fmt::format("{:02x}", bytes[i]);
+  }
+  return text;
+}
+
 Result<DeviceSpec> probe_cuda(int ordinal) {
   auto driver = cuda_driver();
   if (!driver) return tl::unexpected<Error>(driver.error());
@@ -158,6 +170,7 @@ Result<DeviceSpec> probe_cuda(int ordinal) {
   spec.ordinal = ordinal;
   spec.present = true;
   spec.name = name;
+  spec.uuid = uuid_of(d, device);
   spec.memory_bytes = static_cast<std::int64_t>(memory);
   Attributes get(d, device);
   fill_from_driver(get, &spec);

@@ -33,6 +33,9 @@ TEST(Gpu, ProbeIsPlausible) {
   ASSERT_TRUE(again);
   EXPECT_FALSE(again->present) << "a file describes a device, it is not one";
   EXPECT_EQ(again->identity(), device.identity());
+  EXPECT_EQ(again->uuid, device.uuid);
+  EXPECT_EQ(device.uuid.size(), 40u) << device.uuid;
+  EXPECT_EQ(device.uuid.find("GPU-"), 0u) << device.uuid;
   const auto beyond = find_device("cuda:4096");
   ASSERT_FALSE(beyond);
   EXPECT_EQ(beyond.error().code, ErrorCode::device);

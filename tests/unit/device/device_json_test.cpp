@@ -66,7 +66,9 @@ TEST(DeviceJson, AllFieldsSurvive) {
   DeviceSpec spec = *DeviceSpec::from_json(kSmall);
   spec.ordinal = 3;
   spec.threads = 5;
+  EXPECT_EQ(spec.json().find("uuid"), std::string::npos) << "not where there is none";
   spec.driver = "CUDA 13.0 \"quoted\"";
+  spec.uuid = "GPU-00112233-4455-6677-8899-aabbccddeeff";
   spec.l1_bytes = 1;
   spec.l3_bytes = 2;
   spec.memory_bytes = std::int64_t{1} << 41;
@@ -78,6 +80,10 @@ TEST(DeviceJson, AllFieldsSurvive) {
   EXPECT_EQ(again->ordinal, 3);
   EXPECT_EQ(again->threads, 5);
   EXPECT_EQ(again->driver, spec.driver);
+  EXPECT_EQ(again->uuid, spec.uuid);
+  DeviceSpec twin = spec;
+  twin.uuid = "GPU-another";
+  EXPECT_EQ(twin.identity(), spec.identity()) << "equal devices share what was measured";
   EXPECT_EQ(again->memory_bytes, spec.memory_bytes);
   EXPECT_EQ(again->launch_seconds, spec.launch_seconds);
   EXPECT_EQ(again->tensor_ops, spec.tensor_ops);
@@ -102,6 +108,7 @@ TEST(DeviceJson, ErrorsNameTheField) {
                  "threads: must be 1 to 1000000");
   }
   expect_error(replaced(kSmall, "\"units\": 4,", ""), "units: missing");
+  expect_error(replaced(kSmall, "\"units\"", "\"uuid\": 7, \"units\""), "uuid: must be a string");
   expect_error(replaced(kSmall, "1.5", "-1"), "clock_ghz");
   expect_error(replaced(kSmall, "1.5", "0"), "clock_ghz: must be greater than 0");
   expect_error(replaced(kSmall, "\"f32\"", "\"f33\""), "vector_ops.f33");
