@@ -91,7 +91,7 @@ TEST(CpuRunner, TooSlowIsTimedOut) {
   const Planted planted("slow");
   ASSERT_TRUE(planted.ok) << planted.reason;
   RunnerOptions options;
-  options.policy.trial_seconds = 0.01;
+  options.policy.trial_seconds = 0.001;  // some CPUs take 7 ms for it
   const Verification verdict = runner_for(kProblem, options)->verify(planted.candidate, true);
   EXPECT_EQ(verdict.outcome, Outcome::timed_out) << verdict.reason;
 }
