@@ -53,10 +53,15 @@ def by_choice(runs):
     return result
 
 
+def times_of(report):
+    """{text of a candidate: microseconds, or None}, of a report's trials."""
+    return {candidate_text(trial["steps"]): trial["median_us"] for trial in report["trials"]}
+
+
 def ratios_of(candidates, reports):
     """{candidate: time / time of the first}: the median over the reports of one problem, of those that timed both. None where
     none did."""
-    races = [{candidate_text(trial["steps"]): trial["median_us"] for trial in report["trials"]} for report in reports]
+    races = [times_of(report) for report in reports]
     first = next(iter(candidates))
     result = {}
     for candidate in candidates:
@@ -123,6 +128,8 @@ def kept_runs(args):
                 document = json.load(stream)
             seconds = sum(report["seconds"]["total"] for report in document["reports"])
             choices_of(document["reports"])
+            for report in document["reports"]:
+                times_of(report)
             device, first = (d["device"].get("uuid", d["device"]["name"]) for d in (document, runs[0][0] if runs else document))
             if device != first:
                 raise Failed(f"{file}: on {device}, the first run on {first}; equal devices may choose differently, too")

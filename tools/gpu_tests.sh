@@ -13,7 +13,9 @@ folder=${2:-$(mktemp -d)}
 shards=${3:-8}
 timing='CompileAhead.Hides*:Isolation.AWorkerTakesTheSame*:CudaRunner.TimesForReal'
 [ -x "$binary" ] || { echo "gpu_tests.sh: no program '$binary'" >&2; exit 2; }
+[ "$shards" -ge 1 ] 2>/dev/null || { echo "gpu_tests.sh: '$shards' shards? a number of at least 1" >&2; exit 2; }
 mkdir -p "$folder" || exit 2
+rm -f "$folder"/*.log
 
 shard=0
 while [ "$shard" -lt "$shards" ]; do
