@@ -116,6 +116,12 @@ class Culet:
         self.run(["cache", "clear", "--measurements", "--cache", self.store])
 
 
+def refuse_another_device(document, first, file):
+    device, before = (run["device"].get("uuid", run["device"]["name"]) for run in (document, first))
+    if device != before:
+        raise Failed(f"{file}: on {device}, the first run on {before}; equal devices may choose differently, too")
+
+
 def kept_runs(args):
     """The runs that the folder of --keep has: [(document, seconds)]."""
     runs = []
@@ -130,9 +136,8 @@ def kept_runs(args):
             choices_of(document["reports"])
             for report in document["reports"]:
                 times_of(report)
-            device, first = (d["device"].get("uuid", d["device"]["name"]) for d in (document, runs[0][0] if runs else document))
-            if device != first:
-                raise Failed(f"{file}: on {device}, the first run on {first}; equal devices may choose differently, too")
+            if runs:
+                refuse_another_device(document, runs[0][0], file)
         except (ValueError, KeyError, TypeError) as error:
             raise Failed(f"{file}: not the report of a run ({error!r})") from None
         runs.append((document, seconds))
@@ -153,7 +158,10 @@ def tune_repeatedly(culet, args, problems, folder):
         try:
             if runs:
                 culet.forget_measurements()
-            document = culet.tune(problems, os.path.join(folder, f"run{number}.json"))
+            file = os.path.join(folder, f"run{number}.json")
+            document = culet.tune(problems, file)
+            if runs:
+                refuse_another_device(document, runs[0][0], file)
         except Failed as error:
             if len(runs) < 2:
                 raise

@@ -140,15 +140,16 @@ class Program(unittest.TestCase):
 class Failing(repeat.Culet):
     """Fails at the third tuning run."""
 
-    def __init__(self):
+    def __init__(self, *uuids):
         super().__init__("", "", "", [])
         self.tuned = 0
+        self.devices = [{"name": "a GPU", "uuid": uuid} for uuid in uuids]
 
     def tune(self, problems, file):
         self.tuned += 1
         if self.tuned == 3:
             raise repeat.Failed("the third")
-        return {"reports": [report("p", "ab"[self.tuned - 1])], "counts": {"compiled": 0, "timed": 1}}
+        return {"reports": [report("p", "ab"[self.tuned - 1])], "counts": {"compiled": 0, "timed": 1}, "device": self.devices[self.tuned - 1]}
 
     def forget_measurements(self):
         pass
@@ -156,7 +157,7 @@ class Failing(repeat.Culet):
 
 class Failures(unittest.TestCase):
     def test_what_was_measured_before_counts(self):
-        culet, args = Failing(), repeat.parse(["p", "--runs", "5"])
+        culet, args = Failing("x", "x"), repeat.parse(["p", "--runs", "5"])
         with contextlib.redirect_stderr(io.StringIO()) as err:
             runs = repeat.tune_repeatedly(culet, args, ["p"], "")
             self.assertEqual(len(runs), 2)
@@ -164,6 +165,10 @@ class Failures(unittest.TestCase):
         ratios = {"p": repeat.ratios_of(choices["p"], repeat.reports_of("p", runs))}
         self.assertEqual(repeat.summarise(choices, ratios, 0.01)["same_time"], 0.5)
         self.assertIn("the third", err.getvalue())
+
+    def test_runs_of_two_devices_do_not_mix(self):
+        with self.assertRaisesRegex(repeat.Failed, "on y, the first run on x"), contextlib.redirect_stderr(io.StringIO()):
+            repeat.tune_repeatedly(Failing("x", "y"), repeat.parse(["p", "--runs", "5"]), ["p"], "")
 
 
 if __name__ == "__main__":
