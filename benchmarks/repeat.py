@@ -5,9 +5,9 @@
     benchmarks/repeat.py --shapes FILE [--m LIST] [--device DEVICE] [--runs 10] [--budget SECONDS] [-o FILE] [--keep FOLDER]
 
 benchmarks/repeat.shapes has 30 problems for an H200. Every run is a process of its own. Compiled code is kept from run to run (it is the same, and its compilation is not what is
-asked about); measurements and choices are deleted before each. Where a problem's choices differ, every run has timed them in
-one interleaved race: a choice has "the same time" as the most frequent one if it is within --slack of it by the median over
-the runs.
+asked about); measurements and choices are deleted before each. Where a problem's choices differ, runs have timed them in one
+interleaved race each: a choice has "the same time" as the most frequent one if it is within --slack of it by the median over
+the runs that timed both.
 
 With --keep the reports of the runs stay in a folder, and complete runs that it has already count: ten tunings can be made
 five today and five tomorrow, on the same device: two of a kind may choose differently, each for good reasons.
@@ -33,6 +33,10 @@ SCHEMA = 2
 
 class Failed(Exception):
     pass
+
+
+class Mixed(Failed):
+    """Runs that cannot be compared."""
 
 
 def choices_of(reports):
@@ -116,10 +120,32 @@ class Culet:
         self.run(["cache", "clear", "--measurements", "--cache", self.store])
 
 
-def refuse_another_device(document, first, file):
+def refuse_mixture(document, first, file):
+    """Raises Mixed if a run is of another device, or of other problems, than the first."""
     device, before = (run["device"].get("uuid", run["device"]["name"]) for run in (document, first))
     if device != before:
-        raise Failed(f"{file}: on {device}, the first run on {before}; equal devices may choose differently, too")
+        raise Mixed(f"{file}: on {device}, the first run on {before}; equal devices may choose differently, too")
+    if {report["problem"] for report in document["reports"]} != {report["problem"] for report in first["reports"]}:
+        raise Mixed(f"{file}: not the problems of the first run")
+
+
+def read_run(file):
+    """The report of a run, with all that is used of it."""
+    try:
+        with open(file, encoding="utf-8") as stream:
+            document = json.load(stream)
+        reports = document["reports"]
+        seconds = sum(report["seconds"]["total"] for report in reports)
+        choices_of(reports)
+        medians = [us for report in reports for us in times_of(report).values() if us is not None]
+        medians += [report["chosen"]["median_us"] for report in reports if report["chosen"]]
+        sum(medians)
+        if len({report["problem"] for report in reports}) != len(reports):
+            raise ValueError("a problem twice")
+        _ = {**document["counts"]}, document["culet"], document["device"].get("uuid", document["device"]["name"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise Failed(f"{file}: not the report of a run ({error!r})") from None
+    return document, seconds
 
 
 def kept_runs(args):
@@ -129,18 +155,8 @@ def kept_runs(args):
         file = os.path.join(args.keep, f"run{len(runs)}.json")
         if not os.path.exists(file):
             break
-        try:
-            with open(file, encoding="utf-8") as stream:
-                document = json.load(stream)
-            seconds = sum(report["seconds"]["total"] for report in document["reports"])
-            choices_of(document["reports"])
-            for report in document["reports"]:
-                times_of(report)
-            if runs:
-                refuse_another_device(document, runs[0][0], file)
-        except (ValueError, KeyError, TypeError) as error:
-            raise Failed(f"{file}: not the report of a run ({error!r})") from None
-        runs.append((document, seconds))
+        runs.append(read_run(file))
+        refuse_mixture(runs[-1][0], runs[0][0], file)
     return runs
 
 
@@ -161,7 +177,9 @@ def tune_repeatedly(culet, args, problems, folder):
             file = os.path.join(folder, f"run{number}.json")
             document = culet.tune(problems, file)
             if runs:
-                refuse_another_device(document, runs[0][0], file)
+                refuse_mixture(document, runs[0][0], file)
+        except Mixed:
+            raise
         except Failed as error:
             if len(runs) < 2:
                 raise
@@ -230,7 +248,7 @@ def parse(argv):
     args = parser.parse_args(argv)
     if args.runs < 2:
         parser.error("--runs: at least 2")
-    if not 0 <= args.slack < 1 or args.budget < 0:
+    if not 0 <= args.slack < 1 or not args.budget >= 0:
         parser.error("--slack: 0 to 1; --budget: seconds")
     refuse_unwritable(parser, args.output)
     if not args.problems and not args.shapes:
@@ -259,17 +277,24 @@ def main(argv=None):
             choices = by_choice([choices_of(document["reports"]) for document, _ in runs])
             if not choices:
                 raise Failed("no problem has a choice in every run")
+            left_out = len(runs[0][0]["reports"]) - len(choices)
+            if left_out:
+                print(f"repeat.py: {left_out} problems have no choice in some run, and do not count", file=sys.stderr)
             ratios = {problem: ratios_of(found, reports_of(problem, runs)) for problem, found in choices.items()}
         except (Failed, OSError) as error:
             print(f"repeat.py: {error}", file=sys.stderr)
             return 1
     document = document_of(args, runs, choices, ratios)
     text = json.dumps(document, indent=1) + "\n"
-    if args.output:
-        with open(args.output, "w", encoding="utf-8") as file:
-            file.write(text)
-    else:
-        sys.stdout.write(text)
+    try:
+        if args.output:
+            with open(args.output, "w", encoding="utf-8") as file:
+                file.write(text)
+        else:
+            sys.stdout.write(text)
+    except OSError as error:
+        print(f"repeat.py: {error}", file=sys.stderr)
+        return 1
     summary = document["summary"]
     print(f"{len(runs)} runs of {summary['problems']} problems: {summary['identical']:.1%} identical choices, "
           f"{summary['same_time']:.1%} within {args.slack:.0%} of the same time, "

@@ -101,7 +101,9 @@ class Program(unittest.TestCase):
             # What is no report, or of another device, is said.
             with open(os.path.join(kept, "run1.json"), encoding="utf-8") as file:
                 without_trials = file.read().replace('"trials"', '"no_trials"')
-            for text in ("{}", "]", without_trials):
+            damaged = [without_trials, *(without_trials.replace("no_trials", "trials").replace(*change) for change in (
+                ('"counts"', '"other"'), ('"median_us":', '"median_us": "x", "y":'), ('"config"', '"other"'), ('"culet"', '"other"')))]
+            for text in ("{}", "]", "[" * 100000, *damaged):
                 with open(os.path.join(kept, "run1.json"), "w", encoding="utf-8") as file:
                     file.write(text)
                 status, _, err = self.run_it(*same, "--runs", "3")
@@ -109,13 +111,17 @@ class Program(unittest.TestCase):
                 self.assertIn("not the report of a run", err)
             with open(os.path.join(kept, "run0.json"), encoding="utf-8") as file:
                 first = json.load(file)
-            for field in ("name", "uuid"):
-                other = {**first, "device": {**first["device"], field: "another"}}
+            others = [({"device": {**first["device"], field: "another"}}, "on another, the first run on") for field in ("name", "uuid")]
+            for change, expected in (*others, ({"reports": []}, "not the problems of the first run")):
                 with open(os.path.join(kept, "run1.json"), "w", encoding="utf-8") as file:
-                    json.dump(other, file)
+                    json.dump({**first, **change}, file)
                 status, _, err = self.run_it(*same, "--runs", "3")
-                self.assertEqual(status, 1)
-                self.assertIn("on another, the first run on", err)
+                self.assertEqual((status, err.count("\n")), (1, 1), err)
+                self.assertIn(expected, err)
+            os.remove(os.path.join(kept, "run1.json"))
+            status, _, err = self.run_it("5x6x7:f32", *same[1:], "--runs", "2")
+            self.assertEqual(status, 1)
+            self.assertIn("not the problems of the first run", err)
 
     def test_too_low_a_share_is_status_7(self):
         status, document, _ = self.run_it("5x6x7:f32", "--runs", "2", "--backends", "reference", "--identical", "1.1")
@@ -128,7 +134,7 @@ class Program(unittest.TestCase):
         self.assertIn("problem 5x6:f32", err)
 
     def test_what_cannot_be_is_refused_before_the_first_run(self):
-        for wrong in (["-o", "/no/such/folder/x"], ["-o", "/"], ["--slack", "nan"], ["--slack", "-1"], ["--budget", "-1"],
+        for wrong in (["-o", "/no/such/folder/x"], ["-o", "/"], ["--slack", "nan"], ["--slack", "-1"], ["--budget", "-1"], ["--budget", "nan"],
                       ["--runs", "1"]):
             with self.subTest(wrong), self.assertRaises(SystemExit) as ended:
                 self.run_it("5x6x7:f32", *wrong)
@@ -138,18 +144,19 @@ class Program(unittest.TestCase):
 
 
 class Failing(repeat.Culet):
-    """Fails at the third tuning run."""
+    """Fails at the third tuning run, or as said; each is on the device of the uuid given."""
 
-    def __init__(self, *uuids):
+    def __init__(self, *uuids, fails_at=3):
         super().__init__("", "", "", [])
+        self.fails_at = fails_at
         self.tuned = 0
         self.devices = [{"name": "a GPU", "uuid": uuid} for uuid in uuids]
 
     def tune(self, problems, file):
         self.tuned += 1
-        if self.tuned == 3:
+        if self.tuned == self.fails_at:
             raise repeat.Failed("the third")
-        return {"reports": [report("p", "ab"[self.tuned - 1])], "counts": {"compiled": 0, "timed": 1}, "device": self.devices[self.tuned - 1]}
+        return {"reports": [report("p", "abc"[self.tuned - 1])], "counts": {"compiled": 0, "timed": 1}, "device": self.devices[self.tuned - 1]}
 
     def forget_measurements(self):
         pass
@@ -167,8 +174,10 @@ class Failures(unittest.TestCase):
         self.assertIn("the third", err.getvalue())
 
     def test_runs_of_two_devices_do_not_mix(self):
-        with self.assertRaisesRegex(repeat.Failed, "on y, the first run on x"), contextlib.redirect_stderr(io.StringIO()):
-            repeat.tune_repeatedly(Failing("x", "y"), repeat.parse(["p", "--runs", "5"]), ["p"], "")
+        for uuids in ("xy", "xxy"):
+            culet = Failing(*uuids, fails_at=4)
+            with self.assertRaisesRegex(repeat.Mixed, "on y, the first run on x"), contextlib.redirect_stderr(io.StringIO()):
+                repeat.tune_repeatedly(culet, repeat.parse(["p", "--runs", "5"]), ["p"], "")
 
 
 if __name__ == "__main__":

@@ -287,6 +287,8 @@ TEST(Sm90DenseRanking, KnownWinnersAreNearTheTop) {
         Known{"8192x8192x8192:bf16", {"128x192x64 cluster=1x1", "128x192x64 cluster=2x1"}},
         Known{"1024x10240x5120:bf16", {"256x160x64"}}, Known{"512x10240x5120:bf16", {"256x160x64"}},
         Known{"256x28672x4096:bf16", {"128x224x64", "128x152x64 cluster=1x1"}},
+        Known{"4096x4096x4096:s8", {"128x112x128 cluster=1x1"}},
+        Known{"2048x6144x4096:s8", {"128x128x128 cluster=1x1"}},
         Known{"1024x576x7168:bf16", {"128x96x64 cluster=1x1x2", "128x96x64 cluster=2x1x2"}},
         Known{"128x4096x4096:bf16", {"128x64x64 cluster=1x1x2", "64x64x64 cluster=1x1"}},
         Known{"128x6144x4096:bf16", {"64x96x64 cluster=1x1"}},
